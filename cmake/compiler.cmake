@@ -1,0 +1,33 @@
+# Warnings, sanitizers and the floating-point rules that every unit is built with.
+
+find_program(CCACHE ccache)
+if(CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_compile_options(-Wall -Wextra -Wconversion -Wshadow -Wno-sign-conversion -Wnon-virtual-dtor -Werror)
+# Speed never changes text: no fused operation that the source does not write, no reassociation.
+add_compile_options(-ffp-contract=off -fno-math-errno -fno-omit-frame-pointer)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-Wno-psabi -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds)
+endif()
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    add_compile_options(-O2 -g1)
+    add_compile_definitions(_FORTIFY_SOURCE=2 _GLIBCXX_ASSERTIONS)
+    add_compile_options(-fstack-protector-strong)
+    add_link_options(-Wl,-z,relro,-z,now -pie)
+endif()
+if(CADANS_SANITIZE)
+    add_compile_options(-fsanitize=${CADANS_SANITIZE} -fno-sanitize-recover=all)
+    add_link_options(-fsanitize=${CADANS_SANITIZE})
+endif()
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(PkgConfig REQUIRED)
+if(CADANS_TESTS)
+    find_package(GTest REQUIRED)
+    include(GoogleTest)
+    enable_testing()
+endif()
