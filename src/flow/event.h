@@ -1,0 +1,50 @@
+// What happened, in the order in which it happened: the engine's side of every request's record.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "flow/phase.h"
+#include "flow/sampling.h"
+
+namespace cadans {
+
+enum class FinishReason : uint8_t {
+    stop,       ///< an end token, or (decided at the door) a stop string
+    length,     ///< max_new_tokens or the context was reached
+    cancelled,  ///< the asker left
+    error,      ///< logits that are no numbers, a lost worker
+    refused,    ///< could never fit
+};
+
+enum class EventKind : uint8_t {
+    step_begin,    ///< a step ran: `step`, times and rows of each phase; seq is not set
+    step_share,    ///< directly after its step_begin: `seq` had `rows` rows in it, in `phase`
+    token,         ///< `score.token` was accepted
+    prompt_score,  ///< `score` is that of the prompt token at `position`
+    preempted,     ///< its pages were taken; it will be computed again
+    resumed,
+    finished,  ///< the one terminal event of a sequence: `reason`
+};
+
+/// One line of the record. All events come from the engine thread, in order; those of one sequence end
+/// with exactly one `finished`. A plain value: copied into a queue without allocation.
+struct Event {
+    EventKind kind = EventKind::step_begin;
+    FinishReason reason = FinishReason::stop;
+    Phase phase = Phase::prefill;
+    SeqId seq{};
+    RequestId request{};
+    StepId step{};
+    Nanos begin = 0;  ///< step_begin, step_share: when the step began
+    Nanos time = 0;   ///< when it happened (of a step: its end)
+    uint32_t rows = 0;
+    uint32_t position = 0;  ///< token: its absolute position; step_share: prompt tokens computed so far
+    uint32_t cached = 0;    ///< step_share: prompt tokens that came from cached pages
+    std::array<uint32_t, kPhases> rows_by_phase{};
+    TokenScore score{};
+};
+
+}  // namespace cadans

@@ -1,0 +1,29 @@
+// One stream of tokens as the door hands it in: ids and numbers, no text.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/ids.h"
+#include "flow/sampling.h"
+
+namespace cadans {
+
+enum class Priority : uint8_t { interactive, normal, background };
+
+/// Checked at the door: every id is in the vocabulary, the prompt is not empty, and
+/// prompt.size() + max_new_tokens fits the context.
+struct SequenceRequest {
+    SeqId seq{};
+    RequestId request{};
+    ModelId model{};
+    std::vector<TokenId> prompt;
+    uint32_t max_new_tokens = 0;      ///< 0: only compute (and score) the prompt
+    std::vector<TokenId> end_tokens;  ///< ascending; drawing one ends the answer with `stop`
+    SamplingParams sampling;
+    bool score_prompt = false;  ///< report every prompt token's log-probability (echo)
+    Priority priority = Priority::normal;
+    uint64_t scope = 0;  ///< who asks: cached prefixes and fair share go by it
+};
+
+}  // namespace cadans

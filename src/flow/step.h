@@ -1,0 +1,75 @@
+// One forward pass: the plan that goes in and the result that comes out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "flow/model_facts.h"
+#include "flow/phase.h"
+#include "flow/sampling.h"
+
+namespace cadans {
+
+/// The pages of one group that a sequence holds: ids[i] has tokens of absolute page first_page + i.
+struct PageRun {
+    uint32_t first_page = 0;
+    std::span<const PageId> ids;
+};
+
+/// One sequence's share of a step: its tokens [first, first + count) are computed now.
+/// All spans and pointers are borrowed from the scheduler until the step's result is committed.
+struct StepItem {
+    ModelId model{};
+    SeqId seq{};
+    std::span<const TokenId> known;  ///< prompt and accepted tokens, then drafts; indexed by position
+    uint32_t first = 0;              ///< position of the first token computed in this step
+    uint32_t count = 0;              ///< tokens computed in this step, at least 1
+    uint32_t drafts = 0;             ///< how many of the last tokens are guesses
+    Phase phase = Phase::prefill;
+    bool sample = false;  ///< the step reaches the end of what is known: draw the next token
+    bool score = false;   ///< score known[p + 1] at every row p that has one
+    const SamplingParams* sampling = nullptr;
+    uint32_t group_count = 0;
+    std::array<PageRun, kMaxPageGroups> pages{};  ///< per page group; hold room for every token up to first + count
+};
+
+struct StepPlan {
+    StepId id{};
+    std::vector<StepItem> items;  ///< decode and verify first, then prefill
+    std::array<uint32_t, kPhases> rows_by_phase{};
+
+    void clear() noexcept {
+        items.clear();
+        rows_by_phase = {};
+    }
+    uint32_t rows() const noexcept { return rows_by_phase[0] + rows_by_phase[1] + rows_by_phase[2]; }
+};
+
+/// What one item brought. Ranges index StepResult::accepted and ::scores.
+struct ItemResult {
+    SeqId seq{};
+    uint32_t computed = 0;  ///< tokens whose keys and values are now in the pages, drafts kept included
+    uint32_t accepted_begin = 0, accepted_end = 0;
+    uint32_t scores_begin = 0, scores_end = 0;
+    bool failed = false;  ///< a logit was not a number: this sequence ends with an error, others go on
+};
+
+struct StepResult {
+    StepId id{};
+    Nanos begin = 0, end = 0;
+    std::vector<ItemResult> items;     ///< as in the plan
+    std::vector<TokenScore> accepted;  ///< next tokens; logprob and top only where asked for
+    std::vector<TokenScore> scores;    ///< of known tokens, by position
+
+    void clear() noexcept {
+        items.clear();
+        accepted.clear();
+        scores.clear();
+    }
+};
+
+}  // namespace cadans
