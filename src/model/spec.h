@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernels/table.h"
 #include "model/gguf.h"
 
 namespace cadans::model {
 
 enum class Family : uint8_t { llama, qwen2, qwen3, gemma3 };
 
-/// Which numbers of a head turn together: neighbours (2i, 2i+1), or halves (i, i + rope_dims/2).
-enum class RopeStyle : uint8_t { neighbours, halves };
+using kernels::RopeStyle;
 
 enum class Activation : uint8_t { silu, gelu_tanh };
 
@@ -36,13 +36,13 @@ struct ModelSpec {
     uint32_t width = 0;           ///< of the residual stream, 1 .. 65,536
     uint32_t heads = 0;           ///< 1 .. 1,024
     uint32_t kv_heads = 0;        ///< divides heads
-    uint32_t head_dim = 0;        ///< even, 2 .. 1,024; of q, k and v alike
+    uint32_t head_dim = 0;        ///< a multiple of 16, 16 .. 512; of q, k and v alike
     uint32_t ffn_width = 0;       ///< 1 .. 1,048,576
     uint32_t vocab = 0;           ///< tokens; rows of the head and of the embedding that are used
     uint32_t context_length = 0;  ///< tokens, as trained
 
     float rms_eps = 1e-5F;
-    RopeStyle rope_style = RopeStyle::neighbours;
+    RopeStyle rope_style = RopeStyle::norm;
     uint32_t rope_dims = 0;  ///< even, at most head_dim; the rest of a head does not turn
     Rope rope;               ///< of layers that see everything
     Rope rope_windowed;      ///< of layers with a window; the same unless the family says otherwise

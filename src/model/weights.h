@@ -10,22 +10,17 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "kernels/packed.h"
 #include "model/gguf.h"
 #include "model/spec.h"
 
 namespace cadans::model {
 
-/// A weight matrix in the kernels' packed form (panels of 16 rows): y = W x.
-struct Matrix {
-    TensorType type = TensorType::f32;
-    uint32_t rows = 0;    ///< outputs
-    uint32_t inputs = 0;  ///< length of x
-    std::span<const std::byte> packed;
-};
+using kernels::PackedMatrix;
 
 /// A matrix whose outputs are rows [first_row, first_row + matrix.rows) of a larger output.
 struct Part {
-    Matrix matrix;
+    PackedMatrix matrix;
     uint32_t first_row = 0;
 };
 
@@ -36,12 +31,12 @@ struct LayerWeights {
     std::span<const float> qkv_bias;        ///< [q_width + 2 * kv_width], in the order of qkv
     std::span<const float> q_norm;          ///< [head_dim]
     std::span<const float> k_norm;          ///< [head_dim]
-    Matrix attn_output;                     ///< q_width → width
+    PackedMatrix attn_output;               ///< q_width → width
     std::span<const float> post_attn_norm;  ///< [width]
     std::span<const float> ffn_norm;        ///< [width]
-    Matrix ffn_gate;                        ///< width → ffn_width
-    Matrix ffn_up;                          ///< width → ffn_width
-    Matrix ffn_down;                        ///< ffn_width → width
+    PackedMatrix ffn_gate;                  ///< width → ffn_width
+    PackedMatrix ffn_up;                    ///< width → ffn_width
+    PackedMatrix ffn_down;                  ///< ffn_width → width
     std::span<const float> post_ffn_norm;   ///< [width]
 };
 
@@ -75,7 +70,7 @@ class Model {
     const LayerWeights& layer(uint32_t i) const { return layers_[i]; }
     std::span<const float> output_norm() const noexcept { return output_norm_; }    ///< [width]
     std::span<const float> rope_factors() const noexcept { return rope_factors_; }  ///< [rope_dims / 2] or empty
-    const Matrix& head() const noexcept { return head_; }                           ///< width → vocab
+    const PackedMatrix& head() const noexcept { return head_; }                     ///< width → vocab
 
     /// The embedding of a token, not yet scaled. `out` has width floats. Cost: one row.
     void embedding_row(uint32_t token, std::span<float> out) const;
@@ -92,8 +87,8 @@ class Model {
     std::vector<LayerWeights> layers_;
     std::span<const float> output_norm_;
     std::span<const float> rope_factors_;
-    Matrix head_;
-    Matrix embedding_;  ///< the head itself where they are tied
+    PackedMatrix head_;
+    PackedMatrix embedding_;  ///< the head itself where they are tied
 };
 
 }  // namespace cadans::model
