@@ -1,0 +1,30 @@
+// How full the house is: who runs, who waits, and which pages are whose.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace cadans {
+
+/// Pages of one group of one model. `free` is what could be leased now under the common byte budget, so
+/// the free pages of two groups compete: they do not add up.
+struct GroupOccupancy {
+    ModelId model{};
+    GroupId group{};
+    uint64_t bytes_per_page = 0;
+    uint32_t used = 0;
+    uint32_t free = 0;
+};
+
+/// A copy taken between two steps. Plain values.
+struct Occupancy {
+    uint32_t running = 0;
+    uint32_t waiting = 0;
+    uint64_t bytes_used = 0;
+    uint64_t bytes_total = 0;
+    std::vector<GroupOccupancy> groups;
+};
+
+}  // namespace cadans
