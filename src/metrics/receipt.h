@@ -1,0 +1,28 @@
+// Where every nanosecond went: the record divided into causes that sum to the total exactly.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "flow/phase.h"
+#include "metrics/causes.h"
+#include "metrics/request_record.h"
+
+namespace cadans::metrics {
+
+/// What a step with these rows would cost, in any unit: only ratios are used. Never falls when rows grow.
+using StepCost = uint64_t (*)(const std::array<uint32_t, kPhases>& rows);
+
+/// The simplest cost: every row costs the same.
+uint64_t cost_by_rows(const std::array<uint32_t, kPhases>& rows) noexcept;
+
+/// Divides [accepted, done] of a record that is done. At each instant the first that applies holds: own
+/// step, others' step while runnable, transfer, restore, load, preempted, client_slow, sample_and_text,
+/// mask, parse, tokenize, queue, scheduler. Within a step: own = what a step of only its own rows would
+/// cost; the rest goes to the others' rows by marginal cost, prefill and decode apart; what rounding leaves
+/// goes to the largest part.
+///
+/// Pure: no clock. Cost: O(n log n) in the events. The result's total() is done - accepted.
+Receipt make_receipt(const RequestRecord& record, StepCost cost = cost_by_rows);
+
+}  // namespace cadans::metrics

@@ -1,0 +1,125 @@
+// The door between the people who ask and the engine that works: bounded, with a place taken beforehand.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "flow/request.h"
+#include "sched/admission.h"
+
+namespace cadans::runtime {
+
+class Inbox;
+
+/// Room for a number of sequences, taken before a prompt is tokenized and held until the request has
+/// ended. Given back on destruction. Move-only; the inbox outlives it. Thread rule: one thread at a time.
+class Place {
+  public:
+    Place() = default;
+    Place(Place&& other) noexcept;
+    Place& operator=(Place&& other) noexcept;
+    ~Place();
+
+    uint32_t sequences() const noexcept { return sequences_; }  ///< 0: none is held
+
+  private:
+    friend class Inbox;
+    Place(Inbox* inbox, uint32_t sequences) : inbox_(inbox), sequences_(sequences) {}
+
+    Inbox* inbox_ = nullptr;
+    uint32_t sequences_ = 0;
+    uint32_t submitted_ = 0;
+};
+
+/// What the engine thread takes out, in the order in which it was put in.
+struct Command {
+    enum class Kind : uint8_t { admit, cancel, cancel_all };
+    Kind kind = Kind::admit;
+    SeqId seq{};
+    SequenceRequest request;  ///< admit only
+};
+
+/// Usage, on any http thread:
+///
+///     auto place = inbox.reserve(choices, now);     // busy: 429 with retry_after_seconds()
+///     ... tokenize ...
+///     request.seq = inbox.new_seq();                // so that it is known before its first event
+///     auto sent = inbox.submit(*place, std::move(request));   // too_long and such: 400
+///     ... events arrive through the fanout ...      // place dies with the request
+///
+/// Thread-safe. One of the two files that hold a lock.
+class Inbox {
+  public:
+    /// `in_flight_max`: sequences that run or wait, places held for them included: max_running + queue.
+    /// `house` is read, never changed; it outlives the inbox.
+    Inbox(const sched::House& house, uint32_t in_flight_max);
+
+    // For those who ask.
+
+    /// Errors: busy (the limit is reached; names it), unavailable (draining), too_large (`sequences` alone
+    /// is over the limit). A refusal touches nothing else.
+    Result<Place> reserve(uint32_t sequences, Nanos now);
+
+    /// When a refused asker should come back: from the rate at which sequences ended lately, 1 to 600 s.
+    uint32_t retry_after_seconds(Nanos now) const;
+
+    SeqId new_seq() noexcept;
+
+    /// Hands one sequence in, at most as many as the place holds. Errors: as sched::could_run().
+    Status submit(Place& place, SequenceRequest request);
+
+    /// The asker left. Harmless when the sequence has already ended.
+    void cancel(SeqId seq);
+
+    /// From now on reserve() answers unavailable; what is inside goes on.
+    void drain();
+    bool draining() const;
+
+    uint32_t in_flight() const;
+    uint32_t in_flight_max() const noexcept { return in_flight_max_; }
+
+    // For the engine thread.
+
+    /// Swaps the commands out; `out` is cleared first. No allocation.
+    void take(std::vector<Command>& out);
+
+    /// Tells that `count` sequences ended, for retry_after_seconds().
+    void ended(uint32_t count, Nanos now);
+
+    /// Blocks until a command is there, wake() was called, or `timeout` has passed.
+    void wait(Nanos timeout);
+    void wake();
+
+    /// Asks for cancel_all, as the last thing before the engine stops.
+    void cancel_all();
+
+  private:
+    friend class Place;
+    void give_back(uint32_t sequences) noexcept;
+    void put(Command&& command);
+
+    static constexpr uint32_t kEndsKept = 32;
+
+    const sched::House& house_;
+    const uint32_t in_flight_max_;
+    std::atomic<uint64_t> next_seq_{1};
+
+    mutable std::mutex lock_;
+    std::condition_variable filled_;
+    std::vector<Command> commands_;
+    uint32_t in_flight_ = 0;
+    bool draining_ = false;
+    bool woken_ = false;
+    Nanos first_reserved_ = 0;  ///< since when somebody has been inside without a break
+    std::array<Nanos, kEndsKept> ends_{};
+    uint32_t ends_count_ = 0;  ///< in all; ends_[i % kEndsKept] is the i-th
+};
+
+}  // namespace cadans::runtime

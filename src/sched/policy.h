@@ -1,0 +1,62 @@
+// Who goes first and how much of a step each gets: pure functions over a read-only view.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "flow/phase.h"
+#include "flow/request.h"
+#include "sched/limits.h"
+
+namespace cadans::sched {
+
+/// What a policy may know of a sequence.
+struct SequenceView {
+    SeqId seq{};
+    ModelId model{};
+    Priority priority = Priority::normal;
+    uint64_t scope = 0;
+    uint64_t arrival = 0;    ///< rank of its admission: smaller came first
+    Nanos admitted = 0;      ///< when
+    Nanos last_step = 0;     ///< end of the last step it had a row in; 0 if none
+    uint32_t prompt = 0;     ///< tokens of the prompt
+    uint32_t known = 0;      ///< prompt and accepted tokens
+    uint32_t computed = 0;   ///< of them, those whose keys and values are in its pages
+    uint32_t known_max = 0;  ///< prompt + max_new_tokens
+    bool preempted = false;  ///< waits with work that was lost
+
+    Phase phase() const noexcept { return phase_of(known, computed, 0); }
+    uint32_t due() const noexcept { return known - computed; }
+};
+
+/// Both spans ascend by arrival. Valid during the call only.
+struct View {
+    Nanos now = 0;
+    SchedulerLimits limits;
+    std::span<const SequenceView> running;
+    std::span<const SequenceView> waiting;
+};
+
+/// Up to `rows` rows for running[sequence].
+struct Share {
+    uint32_t sequence = 0;
+    uint32_t rows = 0;
+};
+
+/// A policy decides order and share; the scheduler does the rest: pages, preemption, limits. Neither
+/// function allocates, reads anything but its view, or remembers.
+struct Policy {
+    const char* name = "";
+
+    /// Which of view.waiting (never empty) starts next. If it has no room, nobody starts in this step.
+    uint32_t (*next)(const View& view) = nullptr;
+
+    /// Appends shares, most deserving first, each sequence at most once, rows in 1..due(). Pages are given
+    /// out in this order. Shares over the limits are cut by the scheduler; one without pages gets nothing.
+    void (*share)(const View& view, std::vector<Share>& shares) = nullptr;
+};
+
+}  // namespace cadans::sched

@@ -1,0 +1,99 @@
+// Who runs next: the one place where that is decided.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "flow/event.h"
+#include "flow/occupancy.h"
+#include "flow/request.h"
+#include "flow/step.h"
+#include "kv/page_pool.h"
+#include "sched/admission.h"
+#include "sched/policy.h"
+#include "sched/sequence.h"
+
+namespace cadans::sched {
+
+/// No wake-up is wanted: only a new request or a finished step changes anything.
+inline constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
+
+/// Continuous batching over paged keys and values. Sequences are admitted, wait for pages, run in steps,
+/// lose their pages when there are too few (and compute them again later), and end with exactly one
+/// `finished` event. Time is an argument and only labels; the same calls give the same bytes.
+///
+/// Thread rule: one thread. Cost: admit allocates; plan and commit of a warm step do not.
+class Scheduler {
+  public:
+    /// The policy's functions must be set. House limits as in limits.h.
+    Scheduler(House house, Policy policy);
+    ~Scheduler();
+    Scheduler(const Scheduler&) = delete;
+    Scheduler& operator=(const Scheduler&) = delete;
+
+    /// The sequence waits from now on. Its id must be new. Errors: as could_run(); nothing is then kept.
+    Status admit(SequenceRequest request, Nanos now);
+
+    /// Ends a sequence with `cancelled`: now, or, where a step in flight names it, when that is committed.
+    /// An unknown id is one that has ended already: nothing happens.
+    void cancel(SeqId seq, Nanos now, std::vector<Event>& events);
+
+    /// Ends every sequence as cancel() does.
+    void cancel_all(Nanos now, std::vector<Event>& events);
+
+    /// The next step, or null when nobody can run or a step is in flight. Appends preempted and resumed.
+    /// The plan and all it borrows stay unchanged until its commit.
+    const StepPlan* plan(Nanos now, std::vector<Event>& events);
+
+    /// Takes in the result of the step in flight. Appends step_begin, then for each item step_share,
+    /// prompt_scores, tokens and, for those that end, finished. Times of events are those of the result.
+    void commit(const StepResult& result, Nanos now, std::vector<Event>& events);
+
+    /// When plan() would answer differently though nothing else happened; kNever if never.
+    Nanos next_wakeup() const noexcept { return kNever; }
+
+    bool step_in_flight() const noexcept { return in_flight_; }
+    bool idle() const noexcept { return sequences_.empty(); }
+    const House& house() const noexcept { return house_; }
+    const kv::PagePool& pages() const noexcept { return pool_; }
+    void occupancy(Occupancy& out) const;
+
+    /// The six invariants of this folder's README; stops the process where one is broken.
+    void check_invariants() const;
+
+  private:
+    House house_;
+    Policy policy_;
+    kv::PagePool pool_;
+    std::map<SeqId, Sequence> sequences_;
+    std::vector<Sequence*> running_;  ///< ascending by arrival, as is waiting_
+    std::vector<Sequence*> waiting_;
+    std::vector<SequenceView> running_view_, waiting_view_;
+    std::vector<Share> shares_;
+    StepPlan plan_;
+    bool in_flight_ = false;
+    uint64_t arrivals_ = 0;
+    uint64_t steps_ = 0;
+
+    void start_waiting(Nanos now, std::vector<Event>& events);
+    bool has_room_to_start(const Sequence& sequence) const;
+    uint64_t promised_bytes(const Sequence& sequence) const;
+    void fill(bool spare_ending, Nanos now, std::vector<Event>& events);
+    void give(Sequence& sequence, uint32_t rows, bool spare_ending, Nanos now, std::vector<Event>& events);
+    Sequence* victim_for(const Sequence& asker, bool spare_ending);
+    void preempt(Sequence& sequence, Nanos now, std::vector<Event>& events);
+    void commit_item(const StepItem& item, const ItemResult& got, const StepResult& result, Nanos now,
+                     std::vector<Event>& events);
+    void report_scores(Sequence& sequence, const StepItem& item, const ItemResult& got, const StepResult& result,
+                       std::vector<Event>& events);
+    std::optional<FinishReason> accept(Sequence& sequence, const ItemResult& got, const StepResult& result,
+                                       std::vector<Event>& events);
+    void finish(Sequence& sequence, FinishReason reason, Nanos time, std::vector<Event>& events);
+};
+
+}  // namespace cadans::sched

@@ -1,0 +1,47 @@
+// One stream of tokens while it is in the house: what is known of it, and how far it is computed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+#include "flow/phase.h"
+#include "flow/request.h"
+#include "kv/page_lease.h"
+#include "sched/policy.h"
+
+namespace cadans::sched {
+
+enum class Standing : uint8_t {
+    waiting,  ///< holds no pages
+    running,  ///< may have rows in any step
+    leaving,  ///< cancelled while a step names it: ends when that step is committed
+};
+
+/// Owned by the scheduler. `known` is reserved for the longest it can become, so its span stays put.
+struct Sequence {
+    Sequence(SequenceRequest&& asked, kv::PagePool& pool, uint32_t groups, uint64_t rank, Nanos now);
+
+    SequenceRequest request;     ///< its prompt has moved into `known`
+    std::vector<TokenId> known;  ///< prompt, then accepted tokens
+    uint32_t prompt = 0;         ///< tokens of the prompt
+    uint32_t known_max = 0;      ///< prompt + max_new_tokens
+    uint32_t computed = 0;       ///< tokens whose keys and values are in the pages
+    uint32_t computed_most = 0;  ///< the furthest `computed` ever was: rows before it are recomputed
+    uint32_t scored = 1;         ///< prompt tokens [1, scored) have had their score reported
+    uint64_t arrival = 0;
+    Nanos admitted = 0;
+    Nanos last_step = 0;
+    Standing standing = Standing::waiting;
+    bool preempted = false;
+    uint64_t planned_in = 0;  ///< number of the last plan that named it
+    kv::PageLease pages;
+
+    uint32_t known_count() const noexcept { return static_cast<uint32_t>(known.size()); }
+    Phase phase() const noexcept { return phase_of(known_count(), computed, 0); }
+    /// Its next row brings its last token (or, with nothing to draw, ends it).
+    bool about_to_end() const noexcept { return known_count() + 1 >= known_max && known_count() == computed + 1; }
+    SequenceView view() const noexcept;
+};
+
+}  // namespace cadans::sched
