@@ -1,0 +1,71 @@
+#include "serve/error_reply.h"
+
+#include <array>
+
+#include "serve/json_writer.h"
+
+namespace cadans::serve {
+
+namespace {
+
+constexpr std::array kForms = {
+    ErrorForm{ErrorCode::bad_input, 400, "invalid_request_error", "invalid_value"},
+    ErrorForm{ErrorCode::unsupported, 400, "invalid_request_error", "unsupported_parameter"},
+    ErrorForm{ErrorCode::not_found, 404, "invalid_request_error", "not_found"},
+    ErrorForm{ErrorCode::too_long, 400, "invalid_request_error", "context_length_exceeded"},
+    ErrorForm{ErrorCode::too_large, 413, "invalid_request_error", "request_too_large"},
+    ErrorForm{ErrorCode::busy, 429, "rate_limit_error", "queue_full"},
+    ErrorForm{ErrorCode::unavailable, 503, "server_error", "unavailable"},
+    ErrorForm{ErrorCode::denied, 401, "authentication_error", "invalid_api_key"},
+    ErrorForm{ErrorCode::io, 500, "server_error", "io_error"},
+    ErrorForm{ErrorCode::no_memory, 503, "server_error", "out_of_memory"},
+    ErrorForm{ErrorCode::cancelled, 499, "invalid_request_error", "cancelled"},
+    ErrorForm{ErrorCode::internal, 500, "server_error", "internal_error"},
+};
+
+}  // namespace
+
+const ErrorForm& error_form(ErrorCode code) noexcept {
+    for (const ErrorForm& form : kForms)
+        if (form.code == code) return form;
+    return kForms.back();
+}
+
+std::string error_body(const Error& error, Dialect dialect) {
+    std::string out;
+    if (dialect == Dialect::ollama) {
+        const bool names_it = error.where.empty() || error.message.find(error.where) != std::string::npos;
+        JsonWriter(out)
+            .object()
+            .key("error")
+            .text(names_it ? error.message : error.where + ": " + error.message)
+            .close();
+        return out;
+    }
+    const ErrorForm& form = error_form(error.code);
+    const bool unknown_model = error.code == ErrorCode::not_found && error.where == "model";
+    JsonWriter json(out);
+    json.object().key("error").object();
+    json.key("message").text(error.message);
+    json.key("type").text(form.type);
+    json.key("param");
+    if (error.where.empty())
+        json.null();
+    else
+        json.text(error.where);
+    json.key("code").text(unknown_model ? "model_not_found" : form.name);
+    json.close().close();
+    return out;
+}
+
+HttpReply error_reply(const Error& error, Dialect dialect, int retry_after_seconds) {
+    HttpReply reply;
+    reply.status = error_form(error.code).status;
+    reply.body = error_body(error, dialect);
+    if (reply.status == 429 || reply.status == 503)
+        reply.fields.emplace_back("Retry-After", std::to_string(retry_after_seconds));
+    if (reply.status == 401) reply.fields.emplace_back("WWW-Authenticate", "Bearer");
+    return reply;
+}
+
+}  // namespace cadans::serve
