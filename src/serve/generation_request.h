@@ -1,0 +1,83 @@
+// What a client wants generated, checked and free of dialect: the types that cannot be wrong inside.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "flow/request.h"
+#include "serve/http_message.h"
+#include "serve/model_card.h"
+
+namespace cadans::serve {
+
+/// Which route's form the answer takes.
+enum class AnswerForm : uint8_t { chat, completion, ollama_chat, ollama_generate };
+
+using PromptText = std::string;
+using PromptIds = std::vector<TokenId>;
+
+/// Messages that a template is to render.
+struct Conversation {
+    nlohmann::ordered_json messages;   ///< array of {"role", "content", …}, checked
+    nlohmann::ordered_json variables;  ///< more names for the template: an object or null
+    bool add_generation_prompt = true;
+};
+
+struct GenerationRequest {
+    AnswerForm form = AnswerForm::chat;
+    const ModelCard* model = nullptr;
+
+    std::variant<Conversation, std::vector<PromptText>, std::vector<PromptIds>> prompt;
+    bool add_special = true;    ///< texts only: the begin token, where the file asks for it
+    bool parse_special = true;  ///< texts only: names of control tokens become those tokens
+
+    SamplingParams sampling;
+    std::optional<uint64_t> seed;  ///< absent: drawn at admission
+    uint32_t choices = 1;
+    std::optional<uint64_t> max_tokens;      ///< absent: until the context is full
+    std::optional<uint32_t> context_tokens;  ///< num_ctx: may only lower the limit
+    std::vector<std::string> stop;
+    std::vector<TokenId> stop_tokens;
+    bool ignore_eos = false;
+
+    bool stream = false;
+    bool include_usage = false;
+    bool include_progress = false;
+    bool echo = false;
+    bool logprobs = false;
+    bool return_token_ids = false;
+    bool split_reasoning = true;  ///< false: thinking stays in the text
+    bool load_only = false;       ///< Ollama: an empty prompt only asks for the model
+
+    Priority priority = Priority::normal;
+    std::string user;
+};
+
+/// The models that can be asked for, in the order of --model. Immutable.
+class Catalog {
+  public:
+    explicit Catalog(std::vector<ModelCard> cards) : cards_(std::move(cards)) {}
+
+    /// "", "default" mean the first; NAME and, for Ollama's routes, NAME:latest. Errors: not_found at "model".
+    Result<const ModelCard*> find(std::string_view name, bool ollama_names) const;
+
+    const std::vector<ModelCard>& cards() const noexcept { return cards_; }
+
+  private:
+    std::vector<ModelCard> cards_;
+};
+
+/// Bodies of `/v1/chat/completions` and `/v1/completions`. Thread-safe.
+Result<GenerationRequest> parse_chat_request(const nlohmann::ordered_json& body, const Catalog& catalog);
+Result<GenerationRequest> parse_completion_request(const nlohmann::ordered_json& body, const Catalog& catalog);
+
+/// Bodies of `/api/chat` and `/api/generate`. Thread-safe.
+Result<GenerationRequest> parse_ollama_chat(const nlohmann::ordered_json& body, const Catalog& catalog);
+Result<GenerationRequest> parse_ollama_generate(const nlohmann::ordered_json& body, const Catalog& catalog);
+
+}  // namespace cadans::serve
