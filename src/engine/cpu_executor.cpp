@@ -1,0 +1,148 @@
+#include "engine/cpu_executor.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/platform.h"
+
+namespace cadans::engine {
+
+/// One model with everything that its steps need.
+struct CpuExecutor::Resident {
+    /// A row whose logits are read: to draw the next token of its item, or to score a known one.
+    struct Reading {
+        uint32_t row;
+        uint32_t item;      ///< in the batch
+        uint32_t result;    ///< of the item, in the step's result
+        TokenScore* score;  ///< where the outcome goes
+        bool sample;
+        bool ok;
+    };
+
+    Resident(const model::Model& m, const std::vector<uint32_t>& pages, const kernels::KernelTable& k, ThreadPool& pool,
+             const EngineLimits& limits)
+        : model(m),
+          arena(m.spec(), PageGroups::of(m.spec()), pages),
+          forward(m, arena, k, pool, limits),
+          logits(size_t{kLogitRows} * m.spec().vocab) {
+        batch.reserve(limits.max_rows, limits.max_items);
+        items.reserve(limits.max_items);
+        readings.reserve(limits.max_rows + limits.max_items);
+        rows.reserve(kLogitRows);
+        for (uint32_t t = 0; t < pool.threads(); t++)
+            samplers.emplace_back(k, m.spec().vocab, limits.max_context_tokens);
+    }
+
+    const model::Model& model;
+    KvArena arena;
+    Forward forward;
+    Aligned<float> logits;
+    std::vector<Sampler> samplers;  ///< per thread
+    Batch batch;
+    std::vector<StepItem> items;  ///< this model's share of the plan
+    std::vector<Reading> readings;
+    std::vector<uint32_t> rows;
+};
+
+CpuExecutor::CpuExecutor(const kernels::KernelTable& table, ThreadPool& pool, const EngineLimits& limits)
+    : k_(table), pool_(pool), limits_(limits) {
+    result_.items.reserve(limits.max_items);
+    result_.accepted.reserve(limits.max_items);
+    result_.scores.reserve(limits.max_rows);
+}
+
+CpuExecutor::~CpuExecutor() = default;
+
+ModelId CpuExecutor::add(const model::Model& model, const std::vector<uint32_t>& pages_of_group) {
+    models_.push_back(std::make_unique<Resident>(model, pages_of_group, k_, pool_, limits_));
+    return ModelId{static_cast<uint16_t>(models_.size() - 1)};
+}
+
+void CpuExecutor::submit(const StepPlan& plan) {
+    check(!finished_, "a step's result is polled before the next step is submitted");
+    check(plan.rows() <= limits_.max_rows && plan.items.size() <= limits_.max_items,
+          "a plan keeps the engine's limits");
+    set_float_mode();
+    result_.clear();
+    result_.id = plan.id;
+    result_.begin = steady_now();
+    for (const StepItem& item : plan.items)
+        result_.items.push_back({.seq = item.seq, .computed = item.first + item.count});
+    for (uint16_t m = 0; m < models_.size(); m++) run_model(*models_[m], plan, ModelId{m});
+    result_.end = steady_now();
+    finished_ = true;
+}
+
+const StepResult* CpuExecutor::poll() {
+    if (!finished_) return nullptr;
+    finished_ = false;
+    return &result_;
+}
+
+void CpuExecutor::run_model(Resident& resident, const StepPlan& plan, ModelId id) {
+    resident.items.clear();
+    resident.readings.clear();
+    for (const StepItem& item : plan.items)
+        if (item.model == id) resident.items.push_back(item);
+    if (resident.items.empty()) return;
+    resident.batch.assemble(resident.items);
+    resident.forward.run(resident.batch);
+
+    uint32_t mine = 0;
+    for (uint32_t i = 0; i < plan.items.size(); i++) {
+        const StepItem& item = plan.items[i];
+        if (item.model != id) continue;
+        ItemResult& out = result_.items[i];
+        const uint32_t first_row = resident.batch.first_row[mine];
+        out.scores_begin = static_cast<uint32_t>(result_.scores.size());
+        for (uint32_t t = 0; item.score && t < item.count && item.first + t + 1 < item.known.size(); t++) {
+            result_.scores.emplace_back();
+            resident.readings.push_back({first_row + t, mine, i, &result_.scores.back(), false, true});
+        }
+        out.scores_end = static_cast<uint32_t>(result_.scores.size());
+        out.accepted_begin = static_cast<uint32_t>(result_.accepted.size());
+        if (item.sample) {
+            result_.accepted.emplace_back();
+            resident.readings.push_back({first_row + item.count - 1, mine, i, &result_.accepted.back(), true, true});
+        }
+        out.accepted_end = static_cast<uint32_t>(result_.accepted.size());
+        mine++;
+    }
+    read_rows(resident);
+}
+
+/// Logits a few rows at a time, then one thread a row draws or scores.
+void CpuExecutor::read_rows(Resident& resident) {
+    const uint32_t vocab = resident.model.spec().vocab;
+    std::vector<Resident::Reading>& all = resident.readings;
+    for (size_t first = 0; first < all.size(); first += kLogitRows) {
+        const size_t n = std::min<size_t>(kLogitRows, all.size() - first);
+        resident.rows.clear();
+        for (size_t i = 0; i < n; i++) resident.rows.push_back(all[first + i].row);
+        resident.forward.logits(resident.rows, resident.logits.data());
+        const auto read = [&](uint32_t thread, uint32_t threads) {
+            for (size_t i = thread; i < n; i += threads) {
+                Resident::Reading& reading = all[first + i];
+                const StepItem& item = resident.items[reading.item];
+                const float* logits = resident.logits.data() + i * vocab;
+                Sampler& sampler = resident.samplers[thread];
+                if (reading.sample) {
+                    reading.ok = sampler.sample(logits, *item.sampling, item.known, *reading.score);
+                } else {
+                    const uint32_t position = resident.batch.position[reading.row];
+                    reading.ok =
+                        sampler.score(logits, item.known[position + 1], item.sampling->top_logprobs, *reading.score);
+                }
+            }
+        };
+        if (n == 1)
+            read(0, 1);
+        else
+            pool_.run(read);
+        for (size_t i = 0; i < n; i++)
+            if (!all[first + i].ok) result_.items[all[first + i].result].failed = true;
+    }
+}
+
+}  // namespace cadans::engine
