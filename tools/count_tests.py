@@ -13,9 +13,11 @@ SHOWN = 30   # last lines of a failed unit test's output
 
 def outcome(case):
     kinds = {child.tag for child in case}
-    if kinds & {"failure", "error"} or case.get("status") == "fail":
+    skipped = case.find("skipped")
+    unbuilt = skipped is not None and "executable" in (skipped.get("message") or "")
+    if kinds & {"failure", "error"} or case.get("status") == "fail" or unbuilt:
         return "failed"
-    return "skipped" if "skipped" in kinds or case.get("status") in ("notrun", "disabled") else "passed"
+    return "skipped" if skipped is not None or case.get("status") == "disabled" else "passed"
 
 
 def main(files):

@@ -1,0 +1,74 @@
+"""Every family and weight type scores a prompt as the fp32 reference does."""
+import numpy as np
+import pytest
+
+import models
+from reference.forward import Reference
+from server import Server
+
+# Root mean square error of log-probabilities: fp32 arithmetic in another order, 16-bit weights whose products round, and
+# 4 to 8 bits, whose activations are rounded to 8 bits.
+LIMIT = {"f32": 0.005, "f16": 0.02, "bf16": 0.02}
+LIMIT_QUANTIZED = 0.1
+PROMPT = 150          # tokens: more than four pages, and more than twice gemma3's window of 64
+QUICK = {(family, t) for family in models.FAMILIES for t in ("f32", "q4_k")} | {("llama", t) for t in models.TYPES}
+CASES = [pytest.param(f, t, marks=[] if (f, t) in QUICK else [pytest.mark.slow]) for f in models.FAMILIES for t in models.TYPES]
+
+
+def prompt(count, seed=7):
+    return [int(t) for t in np.random.default_rng(seed).integers(models.FIRST_PLAIN, models.TOKENS, count)]
+
+
+def root_mean_square(errors):
+    return float(np.sqrt(np.mean(np.square(errors))))
+
+
+@pytest.mark.parametrize("family, weight_type", CASES)
+def test_scores_match_the_reference(family, weight_type, record_property):
+    path = models.tiny(family, weight_type)
+    ids = prompt(PROMPT)
+    expected = Reference(path).token_logprobs(ids)
+    with Server(path) as server:
+        scored, _ = server.scores(ids)
+    assert len(scored) == len(ids) and scored[0] is None
+    error = root_mean_square(np.array(scored[1:]) - expected[1:])
+    record_property("rms_logprob_error", error)
+    assert error <= LIMIT.get(weight_type, LIMIT_QUANTIZED)
+
+
+def test_an_output_matrix_of_its_own_is_used():
+    path = models.tiny("llama", "f32", untied=True)
+    ids = prompt(40)
+    with Server(path) as server:
+        scored, _ = server.scores(ids)
+    assert root_mean_square(np.array(scored[1:]) - Reference(path).token_logprobs(ids)[1:]) <= LIMIT["f32"]
+
+
+def test_top_scores_are_the_references_best():
+    path = models.tiny("llama", "f32")
+    ids = prompt(20)
+    logits = Reference(path).logits(ids)
+    with Server(path) as server:
+        _, top = server.scores(ids, top=5)
+    assert top[0] is None
+    for row, entry in zip(logits, top[1:]):
+        scores = row - row.max() - np.log(np.exp(row - row.max()).sum())
+        best = np.sort(scores)[::-1][:5]
+        given = np.sort(list(entry.values()))[::-1]
+        # The prompt's own token may ride along as a sixth entry, as the older form has it.
+        assert 5 <= len(given) <= 6
+        assert np.allclose(given[:5], best, atol=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.real_model
+@pytest.mark.parametrize("name", ["smollm2", "gemma3"])
+def test_real_models_score_as_the_reference(name, record_property):
+    path = models.real(name)
+    ids = [2 if name == "gemma3" else 1] + [int(t) for t in np.random.default_rng(3).integers(1000, 40000, 60)]
+    expected = Reference(path).token_logprobs(ids)
+    with Server(path) as server:
+        scored, _ = server.scores(ids)
+    errors = np.array(scored[1:]) - expected[1:]
+    record_property("rms_logprob_error", root_mean_square(errors))
+    assert root_mean_square(errors) <= LIMIT_QUANTIZED
