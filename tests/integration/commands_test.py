@@ -1,0 +1,85 @@
+"""cadans run, bench and inspect, as a person and as a script use them."""
+import json
+import subprocess
+
+import pytest
+
+import models
+from server import BINARY, run
+
+
+def test_inspect_says_what_the_file_holds():
+    result = run("inspect", models.tiny("gemma3", "q4_k"))
+    assert result.returncode == 0
+    for word in ("gemma3", "Q4_K", "512"):
+        assert word in result.stdout
+
+
+def test_inspect_json_is_one_document():
+    result = run("inspect", models.tiny("qwen3", "q8_0"), "--json")
+    assert result.returncode == 0 and isinstance(json.loads(result.stdout), dict)
+
+
+def test_inspect_of_an_unknown_family_names_it_and_the_known_ones(tmp_path):
+    data = models.tiny("llama", "f32").read_bytes().replace(b"llama", b"lxmzq")
+    path = tmp_path / "odd.gguf"
+    path.write_bytes(data)
+    result = run("inspect", path)
+    said = result.stdout + result.stderr
+    assert result.returncode == 1 and "lxmzq" in said and "qwen3" in said
+
+
+def test_bench_json_is_one_array_of_medians():
+    result = run("bench", "--model", models.tiny("llama", "q4_0"), "--prompt", "32,64", "--generate", "8", "--batch", "1,2", "--threads", "1", "--repeat", "3", "--json")
+    assert result.returncode == 0, result.stderr
+    records = json.loads(result.stdout)
+    assert {r["phase"] for r in records} == {"prefill", "decode"}
+    for record in records:
+        assert {"phase", "tokens", "depth", "batch", "threads", "isa", "model", "weights", "tokens_per_second"} <= set(record)
+        speed = record["tokens_per_second"]
+        assert 0 < speed["min"] <= speed["median"] <= speed["max"]
+        assert "share_of_peak" in record or "share_of_bandwidth" in record
+
+
+def test_bench_leaves_out_a_phase_that_is_0():
+    result = run("bench", "--model", models.tiny("llama", "q4_0"), "--prompt", "0", "--generate", "4", "--repeat", "1", "--json")
+    assert result.returncode == 0 and {r["phase"] for r in json.loads(result.stdout)} == {"decode"}
+
+
+def test_bench_says_which_instruction_set_ran():
+    result = run("bench", "--model", models.tiny("llama", "q4_0"), "--prompt", "16", "--generate", "0", "--repeat", "1", "--json", env={"CADANS_ISA": "scalar"})
+    assert result.returncode == 0 and {r["isa"] for r in json.loads(result.stdout)} == {"scalar"}
+
+
+def test_bench_table_is_for_people():
+    result = run("bench", "--model", models.tiny("llama", "q4_0"), "--prompt", "16", "--generate", "4", "--repeat", "1")
+    assert result.returncode == 0 and "tokens" in result.stdout.lower()
+
+
+def test_run_answers_one_prompt_and_ends():
+    result = run("run", models.tiny("llama", "f32", mix="0.1"), "The river", "--max-tokens", "5", "--temperature", "0")
+    assert result.returncode == 0 and result.stdout.strip() != "" or "\n" in result.stdout
+
+
+def test_run_json_is_one_document_on_stdout_and_nothing_else():
+    result = run("run", models.tiny("llama", "f32"), "The river", "--max-tokens", "5", "--json")
+    assert result.returncode == 0 and isinstance(json.loads(result.stdout), dict)
+
+
+def test_run_reads_turns_from_a_pipe_until_its_end():
+    result = subprocess.run([str(BINARY), "run", str(models.tiny("llama", "f32")), "--max-tokens", "4"], input="The river\nkeeps\n", text=True,
+                            errors="replace", capture_output=True, timeout=60)
+    assert result.returncode == 0
+
+
+def test_run_of_a_bad_model_is_1(tmp_path):
+    path = tmp_path / "bad.gguf"
+    path.write_bytes(b"nothing")
+    result = run("run", path, "hi")
+    assert result.returncode == 1 and "bad.gguf" in result.stderr
+
+
+@pytest.mark.real_model
+def test_run_chats_with_the_default_model():
+    result = run("run", models.real("smollm2"), "What is the capital of France? One word.", "--temperature", "0", "--max-tokens", "24")
+    assert result.returncode == 0 and "Paris" in result.stdout
