@@ -35,7 +35,8 @@ class Tokenizer {
 
     /// The ids of a rendered chat: the segments are read as one text, but only trusted stretches may yield control
     /// tokens or the `markers`, so nobody can type a turn boundary. A text in which nobody tries gets exactly the ids
-    /// of encode(whole, parse_special). The begin token is put in front only where the text does not start with it.
+    /// of encode(whole, parse_special). The begin token is put in front where the file asks for it and the text does
+    /// not start with it.
     std::vector<TokenId> encode(std::span<const Segment> segments, std::span<const TokenId> markers = {}) const;
 
     /// The user-defined tokens that a template's source uses as markup ("<think>", "<tool_call>", "[INST]"): hand them

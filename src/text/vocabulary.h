@@ -45,7 +45,7 @@ class Vocabulary {
         TokenId made;
     };
 
-    /// Checks all of `data` against itself: counts agree, kinds are known, texts are non-empty and below 4 KiB,
+    /// Checks all of `data` against itself: counts agree, kinds are known, texts are below 4 KiB,
     /// special ids are in range, merges name known tokens, scores are finite.
     ///
     /// Errors  bad_input with the field in `where` (`tokenizer.ggml.…`); unsupported for another model kind
@@ -91,6 +91,9 @@ class Vocabulary {
     /// The token that plain text may become: as find(), but never control, unknown, unused or byte tokens.
     std::optional<TokenId> find_plain(std::string_view spelling) const noexcept;
 
+    /// The token that stands for exactly these bytes of text, if one of kind normal does (byte_bpe only).
+    std::optional<TokenId> find_word(std::string_view bytes) const noexcept;
+
     /// The token of one raw byte ("<0xXX>", or the byte-level letter), if there is one.
     std::optional<TokenId> byte_token(uint8_t byte) const noexcept;
 
@@ -112,8 +115,9 @@ class Vocabulary {
     std::vector<TokenKind> kinds_;
     std::vector<float> scores_;
     std::unordered_map<std::string_view, TokenId> by_spelling_;
-    std::vector<std::pair<uint64_t, Merge>> merges_;  // open addressing, a power of two of slots
-    std::vector<TokenId> byte_tokens_;                // 256 entries, kNone where there is none
+    std::unordered_map<std::string_view, TokenId> by_bytes_;  // normal tokens of byte_bpe
+    std::vector<std::pair<uint64_t, Merge>> merges_;          // open addressing, a power of two of slots
+    std::vector<TokenId> byte_tokens_;                        // 256 entries, kNone where there is none
     std::vector<TokenId> end_of_generation_;
     std::optional<TokenId> bos_, eos_, eot_, eom_, unknown_, padding_;
     bool add_bos_ = false, add_eos_ = false, add_space_prefix_ = false;
