@@ -9,7 +9,7 @@ namespace cadans::sched {
 struct SchedulerLimits {
     uint32_t max_rows = 256;       ///< tokens computed in one step, all items together
     uint32_t max_running = 64;     ///< sequences that hold pages; also the most items of a step
-    uint32_t prefill_chunk = 256;  ///< prompt tokens computed in one step, all items together
+    uint32_t prefill_chunk = 256;  ///< what the policies take as the usual share of prompt tokens in a step
 };
 
 }  // namespace cadans::sched

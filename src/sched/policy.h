@@ -54,8 +54,8 @@ struct Policy {
     /// Which of view.waiting (never empty) starts next. If it has no room, nobody starts in this step.
     uint32_t (*next)(const View& view) = nullptr;
 
-    /// Appends shares, most deserving first, each sequence at most once, rows in 1..due(). Pages are given
-    /// out in this order. Shares over the limits are cut by the scheduler; one without pages gets nothing.
+    /// Appends shares, most deserving first, each sequence at most once, rows at least 1. Pages are given
+    /// out in this order; shares over due() or limits.max_rows are cut; one without pages gets less or nothing.
     void (*share)(const View& view, std::vector<Share>& shares) = nullptr;
 };
 

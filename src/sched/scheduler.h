@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -74,26 +73,26 @@ class Scheduler {
     std::vector<Sequence*> running_;  ///< ascending by arrival, as is waiting_
     std::vector<Sequence*> waiting_;
     std::vector<SequenceView> running_view_, waiting_view_;
+    std::vector<Sequence*> viewed_;  ///< the sequences behind running_view_
     std::vector<Share> shares_;
     StepPlan plan_;
     bool in_flight_ = false;
     uint64_t arrivals_ = 0;
-    uint64_t steps_ = 0;
+    uint64_t plans_ = 0;
 
+    // Planning.
+    View view(Nanos now);
     void start_waiting(Nanos now, std::vector<Event>& events);
-    bool has_room_to_start(const Sequence& sequence) const;
     uint64_t promised_bytes(const Sequence& sequence) const;
-    void fill(bool spare_ending, Nanos now, std::vector<Event>& events);
-    void give(Sequence& sequence, uint32_t rows, bool spare_ending, Nanos now, std::vector<Event>& events);
-    Sequence* victim_for(const Sequence& asker, bool spare_ending);
+    void fill(bool last_resort, Nanos now, std::vector<Event>& events);
+    uint32_t make_room(Sequence& asker, uint32_t rows, bool last_resort, Nanos now, std::vector<Event>& events);
+    Sequence* victim_for(const Sequence& asker, bool last_resort) const;
     void preempt(Sequence& sequence, Nanos now, std::vector<Event>& events);
-    void commit_item(const StepItem& item, const ItemResult& got, const StepResult& result, Nanos now,
-                     std::vector<Event>& events);
-    void report_scores(Sequence& sequence, const StepItem& item, const ItemResult& got, const StepResult& result,
-                       std::vector<Event>& events);
-    std::optional<FinishReason> accept(Sequence& sequence, const ItemResult& got, const StepResult& result,
-                                       std::vector<Event>& events);
-    void finish(Sequence& sequence, FinishReason reason, Nanos time, std::vector<Event>& events);
+    void add_item(Sequence& sequence, uint32_t rows);
+
+    // Taking in a result.
+    void commit_item(const StepItem& item, const ItemResult& got, const StepResult& result, std::vector<Event>& events);
+    void finish(Sequence& sequence, FinishReason reason, StepId step, Nanos time, std::vector<Event>& events);
 };
 
 }  // namespace cadans::sched

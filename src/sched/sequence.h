@@ -29,11 +29,11 @@ struct Sequence {
     uint32_t computed = 0;       ///< tokens whose keys and values are in the pages
     uint32_t computed_most = 0;  ///< the furthest `computed` ever was: rows before it are recomputed
     uint32_t scored = 1;         ///< prompt tokens [1, scored) have had their score reported
-    uint64_t arrival = 0;
+    uint64_t arrival = 0;        ///< rank of admission
     Nanos admitted = 0;
-    Nanos last_step = 0;
+    Nanos last_step = 0;  ///< end of the last step it had a row in
     Standing standing = Standing::waiting;
-    bool preempted = false;
+    bool preempted = false;   ///< waits with work that was lost
     uint64_t planned_in = 0;  ///< number of the last plan that named it
     kv::PageLease pages;
 

@@ -1,0 +1,92 @@
+// What must be true of a scheduler between any two of its calls: the list in this folder's README.
+#include <algorithm>
+
+#include "base/check.h"
+#include "kv/page_needs.h"
+#include "sched/scheduler.h"
+
+namespace cadans::sched {
+namespace {
+
+bool ascends(const std::vector<Sequence*>& sequences) {
+    return std::adjacent_find(sequences.begin(), sequences.end(), [](const Sequence* a, const Sequence* b) {
+               return a->arrival >= b->arrival;
+           }) == sequences.end();
+}
+
+void check_sequence(const Sequence& one) {
+    check(one.computed <= one.known_count(), "1: computed <= known");
+    check(one.known_count() <= one.known_max && one.known.capacity() >= one.known_max, "1: known <= its reserve");
+    check(one.computed <= one.pages.tokens_held(), "2: what is computed has pages");
+    if (one.standing == Standing::waiting) {
+        check(one.computed == 0 && one.pages.bytes() == 0, "2: one who waits holds nothing");
+    }
+}
+
+/// Every page is held by at most one sequence, and the held ones are exactly the leased ones.
+void check_holders(const kv::PagePool& pool, const std::map<SeqId, Sequence>& sequences) {
+    std::vector<std::vector<bool>> held(pool.group_count());
+    std::vector<uint32_t> count(pool.group_count());
+    for (uint32_t group = 0; group < pool.group_count(); group++) held[group].resize(pool.pages_in(group));
+    for (const auto& [seq, one] : sequences) {
+        const uint32_t first = pool.first_group_of(one.request.model);
+        for (uint32_t group = 0; group < one.pages.groups(); group++) {
+            for (const PageId page : one.pages.run(group).ids) {
+                check(!held[first + group][index(page)], "2: a page is held once");
+                held[first + group][index(page)] = true;
+                count[first + group]++;
+            }
+        }
+    }
+    for (uint32_t group = 0; group < pool.group_count(); group++) {
+        check(count[group] == pool.leased_pages(group), "2: free + leased = all");
+    }
+}
+
+void check_item(const StepItem& item, const Sequence& one, const kv::PagePool& pool) {
+    check(one.standing != Standing::waiting, "4: a step in flight names only those who run");
+    check(item.first == one.computed && item.count >= 1 && item.first + item.count <= one.known_count(),
+          "3: an item computes the next known tokens");
+    check(item.known.data() == one.known.data() && item.known.size() == one.known.size(), "4: known stays put");
+    for (uint32_t group = 0; group < item.group_count; group++) {
+        const PageRun held = one.pages.run(group);
+        const PageRun& run = item.pages[group];
+        check(
+            run.ids.data() == held.ids.data() && run.ids.size() == held.ids.size() && run.first_page == held.first_page,
+            "4: the pages of a step in flight stay");
+        const PageGroupFacts& facts = pool.facts(pool.first_group_of(item.model) + group);
+        check(run.first_page <= kv::first_page_in_reach(facts, item.first), "4: all that is in reach is held");
+        check(run.first_page + run.ids.size() >= kv::pages_for(item.first + item.count), "4: every row has its page");
+    }
+}
+
+}  // namespace
+
+void Scheduler::check_invariants() const {
+    pool_.check_invariants();
+    for (const auto& [seq, one] : sequences_) check_sequence(one);
+    check_holders(pool_, sequences_);
+
+    check(ascends(running_) && ascends(waiting_), "5: both lists ascend by arrival");
+    check(running_.size() + waiting_.size() == sequences_.size(), "5: everybody runs or waits");
+    check(running_.size() <= house_.limits.max_running, "3: no more run than may");
+    for (const Sequence* one : running_) check(one->standing != Standing::waiting, "5: who runs is in running");
+    for (const Sequence* one : waiting_) check(one->standing == Standing::waiting, "5: who waits is in waiting");
+
+    if (!in_flight_) return;
+    check(plan_.rows() <= house_.limits.max_rows, "3: rows <= budget");
+    check(plan_.items.size() <= house_.limits.max_running, "3: items <= limit");
+    uint32_t rows = 0;
+    bool prefill_seen = false;
+    for (const StepItem& item : plan_.items) {
+        const auto found = sequences_.find(item.seq);
+        check(found != sequences_.end(), "4: a sequence stays while a step names it");
+        check_item(item, found->second, pool_);
+        check(item.phase == Phase::prefill || !prefill_seen, "3: decode rows come first");
+        prefill_seen = prefill_seen || item.phase == Phase::prefill;
+        rows += item.count;
+    }
+    check(rows == plan_.rows(), "3: the rows of a plan are those of its items");
+}
+
+}  // namespace cadans::sched

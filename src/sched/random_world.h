@@ -1,0 +1,107 @@
+// A seeded world around a scheduler: random requests, a fake executor, and an eye on every token.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "flow/event.h"
+#include "flow/step.h"
+#include "sched/scheduler.h"
+
+namespace cadans::sched {
+
+/// The fake model: the next token is a hash of the whole history, so that a token that is lost, doubled
+/// or foreign changes every later one. Its cells stand for keys and values: what was written where.
+class FakeExecutor {
+  public:
+    FakeExecutor(const House& house, const kv::PagePool& pool);
+
+    /// Computes the plan into `result`. `fails(seq)` marks items as failed. Empty, or the first page that
+    /// does not hold what it should.
+    template <class Fails>
+    std::string run(const StepPlan& plan, Nanos begin, Fails&& fails, StepResult& result) {
+        result.clear();
+        result.id = plan.id;
+        result.begin = begin;
+        result.end = begin + 1000 + 10 * plan.rows();
+        for (const StepItem& item : plan.items) {
+            if (std::string wrong = run_item(item, fails(item.seq), result); !wrong.empty()) return wrong;
+        }
+        return {};
+    }
+
+    /// What follows `history`: the one true answer, computed apart from any plan.
+    static TokenId next_token(uint64_t history, uint32_t vocab) {
+        return TokenId{static_cast<uint32_t>(history % vocab)};
+    }
+    static uint64_t add(uint64_t history, TokenId token) { return mix64(history ^ (uint64_t{index(token)} + 1)); }
+
+  private:
+    std::string run_item(const StepItem& item, bool failed, StepResult& result);
+
+    const House& house_;
+    const kv::PagePool& pool_;
+    std::vector<std::vector<uint64_t>> cells_;  ///< by group: page * kPageTokens + slot -> hash of the prefix
+};
+
+/// One world. The same seed gives the same run, byte for byte.
+class RandomWorld {
+  public:
+    explicit RandomWorld(uint64_t seed);
+
+    /// Runs to the end. Empty if all was well, else what was not. Broken invariants stop the process.
+    std::string run();
+
+    uint64_t digest() const noexcept { return digest_; }  ///< of every event
+    uint32_t preemptions() const noexcept { return preemptions_; }
+    uint32_t cancelled() const noexcept { return finished_[static_cast<size_t>(FinishReason::cancelled)]; }
+    uint32_t failed() const noexcept { return finished_[static_cast<size_t>(FinishReason::error)]; }
+    uint32_t finished_whole() const noexcept { return finished_[0] + finished_[1]; }
+    uint32_t refused() const noexcept { return refused_; }
+
+  private:
+    /// What the test itself knows of a request, apart from the scheduler.
+    struct Expected {
+        uint32_t prompt = 0;
+        uint32_t max_new = 0;
+        bool score = false;
+        std::vector<TokenId> answer;  ///< the whole true answer
+        bool ends_by_token = false;
+        uint32_t tokens_seen = 0;
+        uint32_t scores_seen = 0;
+        bool cancel_asked = false;
+        bool will_fail = false;
+        bool preempted = false;
+        bool finished = false;
+    };
+
+    uint64_t draw(uint64_t below) { return mix64(seed_ * 0x9E3779B97F4A7C15u + ++draws_) % below; }
+    bool chance(uint64_t percent) { return draw(100) < percent; }
+    static House random_house(RandomWorld& world);
+    SequenceRequest random_request();
+    void admit_some();
+    void cancel_some();
+    std::string look_at(const std::vector<Event>& events);
+    std::string look_at(const Event& event);
+    std::string look_at_end(Expected& expected, const Event& event);
+
+    uint64_t seed_;
+    uint64_t draws_ = 0;
+    House house_;
+    Scheduler scheduler_;
+    FakeExecutor executor_;
+    std::map<SeqId, Expected> expected_;
+    std::vector<Event> events_;
+    Nanos now_ = 0;
+    uint32_t to_come_;
+    uint64_t next_seq_ = 1;
+    uint64_t digest_ = 0;
+    uint32_t preemptions_ = 0;
+    uint32_t refused_ = 0;
+    uint32_t finished_[5] = {};
+};
+
+}  // namespace cadans::sched

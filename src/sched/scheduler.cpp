@@ -1,0 +1,348 @@
+#include "sched/scheduler.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "kv/page_needs.h"
+
+namespace cadans::sched {
+namespace {
+
+/// No group needs more ids than max_running of the longest sequences can hold at once.
+kv::PagePool make_pool(const House& house) {
+    std::vector<kv::PagePool::GroupLimit> groups;
+    for (const ModelFacts& model : house.models) {
+        check(!model.groups.empty() && model.groups.size() <= kMaxPageGroups,
+              "a model has one to kMaxPageGroups page groups");
+        for (const PageGroupFacts& group : model.groups) {
+            const uint64_t pages =
+                uint64_t{house.limits.max_running} * kv::most_pages(group, model.context_tokens, house.limits.max_rows);
+            groups.push_back({model.model, group, static_cast<uint32_t>(std::min<uint64_t>(pages, UINT32_MAX))});
+        }
+    }
+    return kv::PagePool(house.page_bytes, groups);
+}
+
+bool came_before(const Sequence* a, const Sequence* b) { return a->arrival < b->arrival; }
+
+void insert_by_arrival(std::vector<Sequence*>& sequences, Sequence* one) {
+    sequences.insert(std::lower_bound(sequences.begin(), sequences.end(), one, came_before), one);
+}
+
+void remove(std::vector<Sequence*>& sequences, const Sequence* one) {
+    const auto found = std::find(sequences.begin(), sequences.end(), one);
+    check(found != sequences.end(), "a sequence is in the list of its standing");
+    sequences.erase(found);
+}
+
+Event about(const Sequence& sequence, EventKind kind, Nanos time) {
+    Event event;
+    event.kind = kind;
+    event.seq = sequence.request.seq;
+    event.request = sequence.request.request;
+    event.time = time;
+    return event;
+}
+
+Event about(const Sequence& sequence, EventKind kind, const StepResult& result) {
+    Event event = about(sequence, kind, result.end);
+    event.step = result.id;
+    event.begin = result.begin;
+    return event;
+}
+
+void report_scores(Sequence& sequence, const StepItem& item, const ItemResult& got, const StepResult& result,
+                   std::vector<Event>& events) {
+    for (uint32_t i = got.scores_begin; i < got.scores_end; i++) {
+        const uint32_t position = item.first + (i - got.scores_begin) + 1;
+        // Rows that are computed again after a preemption bring scores again: each is told once.
+        if (position != sequence.scored || position >= sequence.prompt) continue;
+        Event event = about(sequence, EventKind::prompt_score, result);
+        event.position = position;
+        event.score = result.scores[i];
+        events.push_back(event);
+        sequence.scored++;
+    }
+}
+
+/// Appends what was accepted. True when the sequence has reached its end; then `reason` says which.
+bool accept(Sequence& sequence, const ItemResult& got, const StepResult& result, FinishReason& reason,
+            std::vector<Event>& events) {
+    for (uint32_t i = got.accepted_begin; i < got.accepted_end; i++) {
+        const TokenScore& next = result.accepted[i];
+        check(sequence.known_count() < sequence.known_max, "no token is accepted beyond the asked number");
+        Event event = about(sequence, EventKind::token, result);
+        event.position = sequence.known_count();
+        event.score = next;
+        events.push_back(event);
+        sequence.known.push_back(next.token);
+        const auto& ends = sequence.request.end_tokens;
+        if (std::binary_search(ends.begin(), ends.end(), next.token)) {
+            reason = FinishReason::stop;
+            return true;
+        }
+    }
+    reason = FinishReason::length;
+    const bool nothing_to_draw = sequence.known_max == sequence.prompt;
+    return nothing_to_draw ? sequence.computed == sequence.prompt : sequence.known_count() == sequence.known_max;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(House house, Policy policy) : house_(std::move(house)), policy_(policy), pool_(make_pool(house_)) {
+    check(policy_.next != nullptr && policy_.share != nullptr, "a policy has both its functions");
+    const SchedulerLimits& limits = house_.limits;
+    check(limits.max_running >= 1 && limits.max_running < limits.max_rows, "a step holds a decode row for everybody");
+    check(limits.prefill_chunk >= 1, "a step holds a prompt token");
+    running_.reserve(limits.max_running);
+    running_view_.reserve(limits.max_running);
+    viewed_.reserve(limits.max_running);
+    shares_.reserve(limits.max_running);
+    plan_.items.reserve(limits.max_running);
+}
+
+Scheduler::~Scheduler() = default;
+
+Status Scheduler::admit(SequenceRequest request, Nanos now) {
+    if (Status could = could_run(house_, request); !could) return could;
+    const SeqId seq = request.seq;
+    const auto groups = static_cast<uint32_t>(house_.find(request.model)->groups.size());
+    const auto [where, is_new] = sequences_.try_emplace(seq, std::move(request), pool_, groups, arrivals_, now);
+    check(is_new, "a sequence id is used once");
+    arrivals_++;
+    // All who run may be preempted, and then find room without allocating.
+    const size_t most = waiting_.size() + 1 + house_.limits.max_running;
+    if (waiting_.capacity() < most) waiting_.reserve(2 * most);
+    if (waiting_view_.capacity() < most) waiting_view_.reserve(2 * most);
+    waiting_.push_back(&where->second);
+    return Ok{};
+}
+
+void Scheduler::cancel(SeqId seq, Nanos now, std::vector<Event>& events) {
+    const auto found = sequences_.find(seq);
+    if (found == sequences_.end()) return;
+    Sequence& sequence = found->second;
+    if (in_flight_ && sequence.planned_in == plans_) {
+        sequence.standing = Standing::leaving;
+    } else {
+        finish(sequence, FinishReason::cancelled, StepId{0}, now, events);
+    }
+}
+
+void Scheduler::cancel_all(Nanos now, std::vector<Event>& events) {
+    for (auto at = sequences_.begin(); at != sequences_.end();) {
+        const SeqId seq = at->first;
+        ++at;  // before its node may go
+        cancel(seq, now, events);
+    }
+}
+
+const StepPlan* Scheduler::plan(Nanos now, std::vector<Event>& events) {
+    if (in_flight_) return nullptr;
+    start_waiting(now, events);
+    if (running_.empty()) return nullptr;
+
+    plans_++;
+    plan_.clear();
+    plan_.id = StepId{plans_};
+    fill(false, now, events);
+    if (plan_.items.empty()) fill(true, now, events);
+    if (plan_.items.empty()) {
+        check(shares_.empty(), "who is given a share can move when all others give way");
+        return nullptr;
+    }
+    in_flight_ = true;
+    return &plan_;
+}
+
+View Scheduler::view(Nanos now) {
+    viewed_.assign(running_.begin(), running_.end());
+    running_view_.clear();
+    for (const Sequence* sequence : running_) running_view_.push_back(sequence->view());
+    return {now, house_.limits, running_view_, waiting_view_};
+}
+
+void Scheduler::start_waiting(Nanos now, std::vector<Event>& events) {
+    if (waiting_.empty() || running_.size() == house_.limits.max_running) return;
+    waiting_view_.clear();
+    for (const Sequence* sequence : waiting_) waiting_view_.push_back(sequence->view());
+    uint64_t promised = 0;
+    for (const Sequence* sequence : running_) promised += promised_bytes(*sequence);
+
+    while (!waiting_.empty() && running_.size() < house_.limits.max_running) {
+        const uint32_t next = policy_.next(view(now));
+        check(next < waiting_.size(), "a policy chooses one of those who wait");
+        Sequence& sequence = *waiting_[next];
+        promised += promised_bytes(sequence);
+        if (promised > pool_.budget_bytes() && !running_.empty()) return;
+        waiting_.erase(waiting_.begin() + next);
+        waiting_view_.erase(waiting_view_.begin() + next);
+        insert_by_arrival(running_, &sequence);
+        sequence.standing = Standing::running;
+        if (sequence.preempted) events.push_back(about(sequence, EventKind::resumed, now));
+        sequence.preempted = false;
+    }
+}
+
+/// What it will hold when all that is known is computed, and a page of headroom: so that one who starts
+/// is not preempted at once.
+uint64_t Scheduler::promised_bytes(const Sequence& sequence) const {
+    const uint32_t longest = tokens_computed_max(sequence.prompt, sequence.request.max_new_tokens);
+    const uint32_t soon = std::min(longest, sequence.known_count() + kPageTokens);
+    return kv::most_bytes(*house_.find(sequence.request.model), soon, house_.limits.max_rows);
+}
+
+void Scheduler::fill(bool last_resort, Nanos now, std::vector<Event>& events) {
+    shares_.clear();
+    policy_.share(view(now), shares_);
+    for (const Share& share : shares_) {
+        check(share.sequence < viewed_.size(), "a policy shares among those who run");
+        Sequence& sequence = *viewed_[share.sequence];
+        if (sequence.standing != Standing::running) continue;  // preempted for one before it
+        const uint32_t due = sequence.known_count() - sequence.computed;
+        uint32_t rows = std::min({share.rows, due, house_.limits.max_rows - plan_.rows()});
+        rows = make_room(sequence, rows, last_resort, now, events);
+        if (rows > 0) add_item(sequence, rows);
+    }
+    // Decode and verify come first in a plan, whatever the order in which rows were given.
+    auto first_prefill = plan_.items.begin();
+    for (auto item = plan_.items.begin(); item != plan_.items.end(); ++item) {
+        if (item->phase == Phase::prefill) continue;
+        std::rotate(first_prefill, item, item + 1);
+        ++first_prefill;
+    }
+}
+
+/// Pages for `rows` more rows, from newer sequences if need be; the number of rows that got them.
+uint32_t Scheduler::make_room(Sequence& asker, uint32_t rows, bool last_resort, Nanos now, std::vector<Event>& events) {
+    while (rows > 0 && !asker.pages.grow(asker.computed + rows)) {
+        Sequence* victim = victim_for(asker, last_resort);
+        if (victim != nullptr) {
+            preempt(*victim, now, events);
+        } else {
+            rows /= 2;
+        }
+    }
+    return rows;
+}
+
+/// The newest that holds pages and has no row in this plan. It came after the asker and is not about to
+/// end; only as a last resort, when else nobody would move, it may be anyone.
+Sequence* Scheduler::victim_for(const Sequence& asker, bool last_resort) const {
+    for (auto at = running_.rbegin(); at != running_.rend(); ++at) {
+        Sequence* one = *at;
+        if (one == &asker || one->planned_in == plans_ || one->pages.bytes() == 0) continue;
+        if (!last_resort && (one->arrival < asker.arrival || one->about_to_end())) continue;
+        return one;
+    }
+    return nullptr;
+}
+
+void Scheduler::preempt(Sequence& sequence, Nanos now, std::vector<Event>& events) {
+    sequence.pages.clear();
+    sequence.computed = 0;
+    sequence.preempted = true;
+    sequence.standing = Standing::waiting;
+    remove(running_, &sequence);
+    insert_by_arrival(waiting_, &sequence);
+    events.push_back(about(sequence, EventKind::preempted, now));
+}
+
+void Scheduler::add_item(Sequence& sequence, uint32_t rows) {
+    check(sequence.planned_in != plans_, "a policy names a sequence once");
+    sequence.planned_in = plans_;
+    const uint32_t end = sequence.computed + rows;
+    StepItem item;
+    item.model = sequence.request.model;
+    item.seq = sequence.request.seq;
+    item.known = sequence.known;
+    item.first = sequence.computed;
+    item.count = rows;
+    item.phase = sequence.phase();
+    item.sample = end == sequence.known_count() && end < sequence.known_max;
+    // The row before a token brings its score; rows of a recomputed prompt only where one is still owed.
+    item.score = sequence.request.score_prompt && sequence.scored < sequence.prompt && end >= sequence.scored;
+    item.sampling = &sequence.request.sampling;
+    item.group_count = sequence.pages.groups();
+    for (uint32_t group = 0; group < item.group_count; group++) item.pages[group] = sequence.pages.run(group);
+    plan_.items.push_back(item);
+    plan_.rows_by_phase[static_cast<uint8_t>(item.phase)] += rows;
+}
+
+void Scheduler::commit(const StepResult& result, Nanos, std::vector<Event>& events) {
+    check(in_flight_ && result.id == plan_.id, "a result is that of the step in flight");
+    check(result.items.size() == plan_.items.size(), "a result has an item for each of its plan");
+    in_flight_ = false;
+
+    Event step;
+    step.kind = EventKind::step_begin;
+    step.step = result.id;
+    step.begin = result.begin;
+    step.time = result.end;
+    step.rows = plan_.rows();
+    step.rows_by_phase = plan_.rows_by_phase;
+    events.push_back(step);
+    for (size_t i = 0; i < plan_.items.size(); i++) commit_item(plan_.items[i], result.items[i], result, events);
+    plan_.clear();
+}
+
+void Scheduler::commit_item(const StepItem& item, const ItemResult& got, const StepResult& result,
+                            std::vector<Event>& events) {
+    const auto found = sequences_.find(item.seq);
+    check(found != sequences_.end() && got.seq == item.seq, "an item's sequence stays until its step is committed");
+    Sequence& sequence = found->second;
+    sequence.last_step = result.end;
+
+    const uint32_t before = sequence.computed;
+    if (!got.failed) {
+        check(got.computed >= 1 && got.computed <= item.count, "an item computes what it was given");
+        sequence.computed += got.computed;
+    }
+    Event share = about(sequence, EventKind::step_share, result);
+    share.phase = item.phase;
+    share.rows = item.count;
+    share.position = std::min(sequence.computed, sequence.prompt);
+    share.recomputed = std::min(sequence.computed, std::max(before, sequence.computed_most)) - before;
+    share.rejected = got.failed ? 0 : item.count - got.computed;
+    events.push_back(share);
+    sequence.computed_most = std::max(sequence.computed_most, sequence.computed);
+
+    if (sequence.standing == Standing::leaving) {
+        finish(sequence, FinishReason::cancelled, result.id, result.end, events);
+        return;
+    }
+    if (got.failed) {
+        finish(sequence, FinishReason::error, result.id, result.end, events);
+        return;
+    }
+    report_scores(sequence, item, got, result, events);
+    check(item.sample || got.accepted_begin == got.accepted_end, "a token is drawn only where the plan says so");
+    FinishReason reason{};
+    const bool ended = accept(sequence, got, result, reason, events);
+    check(sequence.computed <= sequence.known_count(), "nothing unknown is computed");
+    if (ended) {
+        finish(sequence, reason, result.id, result.end, events);
+    } else {
+        check(sequence.computed < sequence.known_count(), "a sequence that goes on has a row due");
+        sequence.pages.slide(sequence.computed);
+    }
+}
+
+void Scheduler::finish(Sequence& sequence, FinishReason reason, StepId step, Nanos time, std::vector<Event>& events) {
+    Event event = about(sequence, EventKind::finished, time);
+    event.reason = reason;
+    event.step = step;
+    event.position = sequence.known_count();
+    events.push_back(event);
+    remove(sequence.standing == Standing::waiting ? waiting_ : running_, &sequence);
+    const SeqId seq = sequence.request.seq;  // a copy: the original goes with its node
+    sequences_.erase(seq);
+}
+
+void Scheduler::occupancy(Occupancy& out) const {
+    out.running = static_cast<uint32_t>(running_.size());
+    out.waiting = static_cast<uint32_t>(waiting_.size());
+    pool_.occupancy(out);
+}
+
+}  // namespace cadans::sched

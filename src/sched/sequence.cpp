@@ -1,0 +1,33 @@
+#include "sched/sequence.h"
+
+#include "sched/admission.h"
+
+namespace cadans::sched {
+
+Sequence::Sequence(SequenceRequest&& asked, kv::PagePool& pool, uint32_t groups, uint64_t rank, Nanos now)
+    : request(std::move(asked)),
+      prompt(static_cast<uint32_t>(request.prompt.size())),
+      known_max(prompt + request.max_new_tokens),
+      arrival(rank),
+      admitted(now),
+      pages(pool, request.model, groups, tokens_computed_max(prompt, request.max_new_tokens)) {
+    known = std::move(request.prompt);
+    known.reserve(known_max);
+}
+
+SequenceView Sequence::view() const noexcept {
+    return {.seq = request.seq,
+            .model = request.model,
+            .priority = request.priority,
+            .scope = request.scope,
+            .arrival = arrival,
+            .admitted = admitted,
+            .last_step = last_step,
+            .prompt = prompt,
+            .known = known_count(),
+            .computed = computed,
+            .known_max = known_max,
+            .preempted = preempted};
+}
+
+}  // namespace cadans::sched
