@@ -1,0 +1,276 @@
+// cadans bench: how fast this machine reads prompts and writes answers, each by itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "apps/engine_room.h"
+#include "apps/progress.h"
+#include "apps/settings.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "engine/machine_limits.h"
+#include "kernels/probe.h"
+
+namespace cadans::apps {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct BenchSettings {
+    ComputeSettings compute;
+    std::vector<uint32_t> prompt = {512}, generate = {64}, depth = {0}, batch = {1}, threads;
+    uint32_t repeat = 5;
+    bool json = false;
+};
+
+/// One line of the table.
+struct Measurement {
+    const char* phase;
+    uint32_t tokens, depth, batch, threads;
+    std::vector<double> rates;  ///< tokens a second of the whole batch, sorted
+    double share;               ///< prefill: of the integer-dot peak; decode: of the read bandwidth
+
+    bool is_prefill() const { return std::string_view(phase) == "prefill"; }
+    double median() const { return rates[rates.size() / 2]; }
+};
+
+/// Measured beside the benchmark, each a second, all threads together.
+struct Limits {
+    double dot_operations, read_bytes;
+};
+
+/// Drives the executor with plans of its own: no scheduler, no queue, nothing but the two phases.
+class Rig {
+  public:
+    Rig(EngineRoom& room, const BenchSettings& settings) : room_(room), settings_(settings) { greedy_.temperature = 0; }
+
+    /// Tokens a second of reading `n` tokens of one sequence behind `depth` others.
+    double prefill(uint32_t n, uint32_t depth) {
+        lay_out(1, depth + n + 1);
+        step_through(0, 0, depth);
+        const Nanos begin = steady_now();
+        step_through(0, depth, depth + n);
+        return n / seconds_since(begin);
+    }
+
+    /// Tokens a second of `batch` sequences that each write `n` tokens behind `depth` others.
+    double decode(uint32_t n, uint32_t depth, uint32_t batch) {
+        lay_out(batch, depth + n + 1);
+        for (uint32_t b = 0; b < batch; b++) step_through(b, 0, depth);
+        const Nanos begin = steady_now();
+        for (uint32_t t = 0; t < n; t++) {
+            plan_.clear();
+            for (uint32_t b = 0; b < batch; b++) add_item(b, depth + t, 1, Phase::decode);
+            run_step();
+        }
+        return static_cast<double>(n) * batch / seconds_since(begin);
+    }
+
+  private:
+    static double seconds_since(Nanos begin) { return static_cast<double>(steady_now() - begin) / 1e9; }
+
+    void lay_out(uint32_t batch, uint32_t tokens) {
+        const ModelFacts& facts = room_.house.models.front();
+        const uint32_t pages = (tokens + kPageTokens - 1) / kPageTokens;
+        tokens_.assign(batch, {});
+        pages_.assign(batch, {});
+        for (uint32_t b = 0; b < batch; b++) {
+            for (uint32_t t = 0; t < tokens; t++)
+                tokens_[b].push_back(TokenId{static_cast<uint32_t>(mix64(b * 1'000'003ULL + t) % facts.vocab_size)});
+            for (uint32_t p = 0; p < pages; p++) pages_[b].push_back(PageId{b * pages + p});
+        }
+    }
+
+    void step_through(uint32_t b, uint32_t from, uint32_t to) {
+        for (uint32_t at = from; at < to; at += settings_.compute.prefill_chunk) {
+            plan_.clear();
+            add_item(b, at, std::min(settings_.compute.prefill_chunk, to - at), Phase::prefill);
+            plan_.items.back().sample = at + plan_.items.back().count == to;
+            run_step();
+        }
+    }
+
+    void add_item(uint32_t b, uint32_t first, uint32_t count, Phase phase) {
+        StepItem item;
+        item.seq = SeqId{b};
+        item.known = {tokens_[b].data(), first + count};
+        item.first = first;
+        item.count = count;
+        item.phase = phase;
+        item.sample = phase == Phase::decode;
+        item.sampling = &greedy_;
+        item.group_count = static_cast<uint32_t>(room_.house.models.front().groups.size());
+        for (uint32_t g = 0; g < item.group_count; g++) item.pages[g] = {0, pages_[b]};
+        plan_.items.push_back(item);
+        plan_.rows_by_phase[static_cast<uint8_t>(phase)] += count;
+    }
+
+    void run_step() {
+        room_.executor->submit(plan_);
+        room_.executor->poll();
+    }
+
+    EngineRoom& room_;
+    const BenchSettings& settings_;
+    SamplingParams greedy_;
+    StepPlan plan_;
+    std::vector<std::vector<TokenId>> tokens_;
+    std::vector<std::vector<PageId>> pages_;
+};
+
+/// Bytes of all matrices that one decode step reads.
+double matrix_bytes(const model::Model& model) {
+    const auto bytes = [](const kernels::PackedMatrix& w) {
+        return static_cast<double>(kernels::packed_bytes(w.type, w.rows, w.cols));
+    };
+    double sum = bytes(model.head());
+    for (uint32_t i = 0; i < model.spec().n_layers; i++) {
+        const model::LayerWeights& layer = model.layer(i);
+        for (const model::Part& part : layer.qkv) sum += bytes(part.matrix);
+        sum += bytes(layer.attn_output) + bytes(layer.ffn_gate) + bytes(layer.ffn_up) + bytes(layer.ffn_down);
+    }
+    return sum;
+}
+
+/// Operations of one prompt token: products of the layers, and attention halfway through the prompt.
+double token_operations(const model::ModelSpec& spec, double keys) {
+    const double weights =
+        double{1} * spec.n_layers * spec.width * (2.0 * spec.q_width() + 2.0 * spec.kv_width() + 3.0 * spec.ffn_width);
+    return 2.0 * weights + 4.0 * spec.n_layers * spec.q_width() * keys;
+}
+
+double kv_bytes(const ModelFacts& facts, double tokens) {
+    double sum = 0;
+    for (const PageGroupFacts& group : facts.groups) {
+        const double kept = group.window_tokens == 0 ? tokens : std::min(tokens, double{1} * group.window_tokens);
+        sum += kept / kPageTokens * static_cast<double>(group.bytes_per_page);
+    }
+    return sum;
+}
+
+void run_all(EngineRoom& room, const BenchSettings& s, const Limits& limits, std::vector<Measurement>& out) {
+    Rig rig(room, s);
+    const model::Model& model = *room.models.front().model;
+    const auto measure = [&](const char* phase, uint32_t tokens, uint32_t depth, uint32_t batch, const auto& run) {
+        Measurement m{phase, tokens, depth, batch, room.pool->threads(), {}, 0};
+        run();  // warm-up
+        for (uint32_t i = 0; i < s.repeat; i++) m.rates.push_back(run());
+        std::ranges::sort(m.rates);
+        const double middle = depth + tokens / 2.0;
+        if (m.is_prefill())
+            m.share = m.median() * token_operations(model.spec(), middle) / limits.dot_operations;
+        else
+            m.share = m.median() / batch * (matrix_bytes(model) + batch * kv_bytes(room.house.models.front(), middle)) /
+                      limits.read_bytes;
+        out.push_back(std::move(m));
+    };
+    for (const uint32_t depth : s.depth) {
+        for (const uint32_t n : s.prompt)
+            if (n != 0) measure("prefill", n, depth, 1, [&] { return rig.prefill(n, depth); });
+        for (const uint32_t batch : s.batch)
+            for (const uint32_t n : s.generate)
+                if (n != 0) measure("decode", n, depth, batch, [&] { return rig.decode(n, depth, batch); });
+    }
+}
+
+Json as_json(const Measurement& m, const EngineRoom& room) {
+    Json record = {{"phase", m.phase},
+                   {"tokens", m.tokens},
+                   {"depth", m.depth},
+                   {"batch", m.batch},
+                   {"threads", m.threads},
+                   {"isa", room.table->name},
+                   {"model", room.models.front().card.name},
+                   {"weights", room.models.front().card.file.quantization},
+                   {"tokens_per_second", {{"min", m.rates.front()}, {"median", m.median()}, {"max", m.rates.back()}}}};
+    record[m.is_prefill() ? "share_of_peak" : "share_of_bandwidth"] = m.share;
+    return record;
+}
+
+void print_table(const std::vector<Measurement>& all, const EngineRoom& room, const Limits& limits) {
+    fmt::print("{} ({}), {}, {} threads; integer dot {:.0f} GOP/s, memory {:.1f} GB/s\n\n",
+               room.models.front().card.name, room.models.front().card.file.quantization, room.table->name,
+               room.pool->threads(), limits.dot_operations / 1e9, limits.read_bytes / 1e9);
+    fmt::print("| phase   | tokens | depth | batch | tokens/s |    min |    max | share |\n");
+    fmt::print("| ------- | -----: | ----: | ----: | -------: | -----: | -----: | ----: |\n");
+    for (const Measurement& m : all)
+        fmt::print("| {:<7} | {:>6} | {:>5} | {:>5} | {:>8.1f} | {:>6.1f} | {:>6.1f} | {:>3.0f} % |\n", m.phase,
+                   m.tokens, m.depth, m.batch, m.median(), m.rates.front(), m.rates.back(), m.share * 100);
+    fmt::print("\n");
+}
+
+/// The longest sequence and the largest batch that the rows of the table need.
+void make_room(BenchSettings& s) {
+    const uint32_t longest =
+        std::max(std::ranges::max(s.prompt), std::ranges::max(s.generate)) + std::ranges::max(s.depth) + 1;
+    s.compute.context = (longest + kPageTokens - 1) / kPageTokens * kPageTokens;
+    s.compute.max_running = std::ranges::max(s.batch);
+}
+
+int bench(BenchSettings s) {
+    make_room(s);
+    Json records = Json::array();
+    if (s.threads.empty()) s.threads = {0};
+    for (const uint32_t threads : s.threads) {
+        s.compute.threads = threads;
+        Progress bar("loading");
+        auto room = EngineRoom::open(s.compute, [&](const std::string& name, uint64_t done, uint64_t total) {
+            bar.show(done, total, name);
+            return true;
+        });
+        bar.clear();
+        if (!room) {
+            fmt::print(stderr, "cadans: {}\n", room.error().message);
+            return 1;
+        }
+        const Limits limits{kernels::measure_dot_peak(*(*room)->table, *(*room)->pool),
+                            engine::measure_read_bandwidth(*(*room)->pool)};
+        std::vector<Measurement> all;
+        run_all(**room, s, limits, all);
+        if (!s.json) print_table(all, **room, limits);
+        for (const Measurement& m : all) records.push_back(as_json(m, **room));
+    }
+    if (s.json) std::cout << records.dump(2) << "\n";
+    return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_code) {
+    CLI::App* command =
+        app.add_subcommand("bench", "measure prompt reading (prefill) and writing (decode), each by itself");
+    auto s = std::make_shared<BenchSettings>();
+    command->add_option("--model", s->compute.models, "a GGUF file or a name in the model folder")->expected(1);
+    command->add_option("--prompt", s->prompt, "prompt sizes in tokens; 0 leaves prefill out")
+        ->delimiter(',')
+        ->capture_default_str();
+    command->add_option("--generate", s->generate, "answer sizes in tokens; 0 leaves decode out")
+        ->delimiter(',')
+        ->capture_default_str();
+    command->add_option("--depth", s->depth, "tokens that stand before, already computed")
+        ->delimiter(',')
+        ->capture_default_str();
+    command->add_option("--batch", s->batch, "sequences that write side by side")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 256))
+        ->capture_default_str();
+    command->add_option("--threads", s->threads, "thread counts to compare; default: all usable physical cores")
+        ->delimiter(',')
+        ->check(CLI::Range(0, 256));
+    command->add_option("--repeat", s->repeat, "runs of each row after a warm-up; the median is shown")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    command->add_option("--prefill-chunk", s->compute.prefill_chunk, "prompt tokens of one step")
+        ->check(CLI::Range(1, 8192))
+        ->capture_default_str();
+    command->add_option("--kv-memory", s->compute.kv_memory,
+                        "memory for keys and values; default: a quarter of what is free");
+    command->add_option("--isa", s->compute.isa, "forces an instruction set")->envname("CADANS_ISA");
+    command->add_flag("--json", s->json, "print one JSON array instead of a table");
+    command->callback([s, &exit_code] { exit_code = bench(*s); });
+}
+
+}  // namespace cadans::apps

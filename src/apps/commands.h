@@ -1,0 +1,15 @@
+// The commands of `cadans`, each added to the one command line.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace cadans::apps {
+
+/// Each adds its subcommand; running it sets the process's exit code: 0 done, 1 bad input, 2 wrong usage, 70 ours,
+/// 130 interrupted.
+void add_serve(CLI::App& app, int& exit_code);
+void add_run(CLI::App& app, int& exit_code);
+void add_bench(CLI::App& app, int& exit_code);
+void add_inspect(CLI::App& app, int& exit_code);
+
+}  // namespace cadans::apps

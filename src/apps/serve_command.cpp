@@ -1,0 +1,136 @@
+// cadans serve: the house with its doors open.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "apps/commands.h"
+#include "apps/engine_room.h"
+#include "apps/progress.h"
+#include "apps/settings.h"
+#include "apps/supervisor.h"
+#include "base/clock.h"
+#include "metrics/metrics.h"
+#include "runtime/engine_thread.h"
+#include "runtime/fanout.h"
+#include "runtime/inbox.h"
+#include "runtime/loop.h"
+#include "sched/scheduler.h"
+#include "sched/static_chunk.h"
+#include "serve/server.h"
+
+namespace cadans::apps {
+namespace {
+
+int fail(const Error& error) {
+    fmt::print(stderr, "cadans: {}\n", error.message);
+    return 1;
+}
+
+bool is_loopback(const std::string& host) {
+    return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
+}
+
+serve::ServerOptions options_of(const ServeSettings& s, const Life& life) {
+    serve::ServerOptions options;
+    options.host = s.host;
+    options.port = life.port != 0 ? life.port : s.port;
+    options.host_names = s.host_names;
+    options.allowed_origins = s.allowed_origins;
+    options.api_key = s.api_key;
+    options.queue_places = s.queue;
+    return options;
+}
+
+/// The parts that answer, in the order in which they lean on each other.
+struct Works {
+    Works(EngineRoom& room, const ServeSettings& s, serve::Server& server)
+        : inbox(room.house, room.house.limits.max_running + s.queue),
+          fanout(server.notifier()),
+          scheduler(room.house, sched::static_chunk()),
+          loop(inbox, scheduler, *room.executor, fanout),
+          engine(loop, inbox) {}
+
+    runtime::Inbox inbox;
+    runtime::Fanout fanout;
+    sched::Scheduler scheduler;
+    runtime::Loop loop;
+    runtime::EngineThread engine;
+};
+
+void announce(const EngineRoom& room, const serve::Server& server, Nanos load_time) {
+    for (const LoadedModel& m : room.models)
+        spdlog::info("{}: {} of weights, {} tokens a request, {} tokens of keys and values in all", m.card.name,
+                     format_size(m.model->weight_bytes()), m.card.context_tokens, m.card.kv_tokens);
+    spdlog::info("computing with {} threads, {}; loaded in {}", room.pool->threads(), room.table->name,
+                 format_duration(load_time));
+    fmt::print("Cadans listens on {}\n", server.address());
+    std::fflush(stdout);
+}
+
+int serve_here(const ServeSettings& s, const Life& life) {
+    metrics::Metrics metrics(s.gap_ms * kNanosPerMilli);
+    auto opened = serve::Server::open(options_of(s, life), metrics);
+    if (!opened) return fail(std::move(opened).error());
+    std::unique_ptr<serve::Server> server = *std::move(opened);
+    const uint16_t port = server->port();
+    if (life.port_pipe >= 0 && life.port == 0 && ::write(life.port_pipe, &port, sizeof port) < 0)
+        spdlog::warn("a restart may use another port");
+    server->engine_restarts(life.restarts);
+
+    std::atomic<bool> leaving{false};
+    std::jthread http([&] {
+        if (Status ended = server->run(); !ended) spdlog::error("{}", ended.error().message);
+        leaving = true;
+    });
+    const Nanos begin = steady_now();
+    Progress bar("loading");
+    auto room = EngineRoom::open(s.compute, [&](const std::string& name, uint64_t done, uint64_t total) {
+        bar.show(done, total, fmt::format("{} ({} of {})", name, format_size(done), format_size(total)));
+        server->loading(total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total));
+        return !leaving.load();
+    });
+    bar.clear();
+    if (!room) {
+        const bool asked_to_leave = leaving.load();
+        server->stop();
+        http.join();
+        return asked_to_leave ? 0 : fail(room.error());
+    }
+    {
+        Works works(**room, s, *server);
+        std::vector<serve::ModelCard> cards;
+        for (const LoadedModel& m : (*room)->models) cards.push_back(m.card);
+        server->ready(std::move(cards), works.inbox, works.fanout);
+        announce(**room, *server, steady_now() - begin);
+        http.join();
+        works.engine.stop();
+        server.reset();  // whatever it still holds of the inbox goes first
+    }
+    return 0;
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, int& exit_code) {
+    CLI::App* command = app.add_subcommand("serve", "serve models over HTTP to OpenAI and Ollama clients");
+    auto settings = std::make_shared<ServeSettings>();
+    add_settings(*command, *settings);
+    command->callback([command, settings, &exit_code] {
+        if (Status applied = apply_config_file(*command); !applied) {
+            exit_code = fail(applied.error());
+            return;
+        }
+        if (!is_loopback(settings->host) && settings->api_key.empty() && !settings->insecure_bind) {
+            exit_code = fail(bad_input(
+                fmt::format("listening on {} lets others in: give --api-key, or --insecure-no-key if that is meant",
+                            settings->host)));
+            return;
+        }
+        exit_code = supervise([&](const Life& life) { return serve_here(*settings, life); });
+    });
+}
+
+}  // namespace cadans::apps
