@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "engine/topology.h"
-#include "kv/page_count.h"
+#include "kv/page_needs.h"
 #include "model/memory.h"
 #include "model/vocabulary_reader.h"
 

@@ -1,0 +1,152 @@
+// Goal: speed never changes text. Method: the scores of the same tokens, bit for bit, under every way to compute them.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "engine/testing/step_rig.h"
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<uint64_t> allocations{0};
+
+}  // namespace
+
+void* operator new(size_t n) {
+    if (counting) allocations++;
+    if (void* p = std::malloc(n)) return p;
+    throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t) noexcept { std::free(p); }
+
+namespace cadans::engine {
+namespace {
+
+using model::TensorType;
+using model::testing::TinyModel;
+using testing::StepRig;
+
+constexpr uint32_t kTokens = 150;
+
+std::vector<TinyModel> shapes() {
+    std::vector<TinyModel> all;
+    for (const TensorType type :
+         {TensorType::f32, TensorType::f16, TensorType::bf16, TensorType::q8_0, TensorType::q4_0})
+        all.push_back({.family = "llama", .type = type});
+    all.push_back({.family = "llama", .type = TensorType::q8_0, .tied = false, .rope_factors = true});
+    all.push_back({.family = "qwen2", .type = TensorType::q4_0});
+    all.push_back({.family = "qwen3", .type = TensorType::q8_0});
+    all.push_back({.family = "gemma3", .type = TensorType::q8_0, .layers = 7, .heads = 4, .kv_heads = 1});
+    return all;
+}
+
+class Bits : public ::testing::TestWithParam<TinyModel> {};
+
+void expect_same_bits(const StepRig::Sequence& a, const StepRig::Sequence& b, const char* what) {
+    ASSERT_EQ(a.scores.size(), b.scores.size()) << what;
+    ASSERT_EQ(a.scores.size(), a.tokens.size() - 1) << what;
+    for (size_t i = 0; i < a.scores.size(); i++) {
+        ASSERT_EQ(std::memcmp(&a.scores[i].logprob, &b.scores[i].logprob, sizeof(float)), 0)
+            << what << ", token " << i + 1 << ": " << a.scores[i].logprob << " and " << b.scores[i].logprob;
+        ASSERT_EQ(std::memcmp(a.scores[i].top, b.scores[i].top, sizeof a.scores[i].top), 0)
+            << what << ", token " << i + 1;
+    }
+}
+
+StepRig::Sequence whole(StepRig& rig, uint64_t seed) {
+    StepRig::Sequence s = rig.sequence(seed, kTokens);
+    rig.compute(s, kTokens);
+    return s;
+}
+
+TEST_P(Bits, do_not_depend_on_where_a_prompt_is_cut) {
+    StepRig rig(GetParam(), 2, *kernels::choose_isa());
+    const StepRig::Sequence reference = whole(rig, 1);
+    for (const uint32_t chunk : {1u, 7u, 32u, 100u}) {
+        StepRig::Sequence s = rig.sequence(1, kTokens);
+        rig.compute(s, chunk);
+        expect_same_bits(reference, s, "chunks");
+    }
+}
+
+TEST_P(Bits, do_not_depend_on_who_else_is_in_the_step) {
+    StepRig rig(GetParam(), 2, *kernels::choose_isa());
+    const StepRig::Sequence reference = whole(rig, 1);
+    for (const uint32_t mates : {2u, 5u, 16u}) {
+        std::vector<StepRig::Sequence> sequences;
+        for (uint32_t i = 0; i < mates; i++) sequences.push_back(rig.sequence(i == mates / 2 ? 1 : 100 + i, kTokens));
+        std::vector<StepRig::Sequence*> all;
+        for (StepRig::Sequence& s : sequences) all.push_back(&s);
+        for (uint64_t round = 0; sequences[mates / 2].computed < kTokens; round++) {
+            std::vector<uint32_t> counts;
+            for (uint32_t i = 0; i < mates; i++)
+                counts.push_back(std::min<uint32_t>(static_cast<uint32_t>(mix64(round * 31 + i) % 14),
+                                                    kTokens - sequences[i].computed));
+            rig.step(all, counts);
+        }
+        expect_same_bits(reference, sequences[mates / 2], "batch mates");
+    }
+}
+
+TEST_P(Bits, do_not_depend_on_the_number_of_threads) {
+    StepRig one(GetParam(), 1, *kernels::choose_isa());
+    const StepRig::Sequence reference = whole(one, 1);
+    for (const uint32_t threads : {2u, 3u}) {
+        StepRig many(GetParam(), threads, *kernels::choose_isa());
+        expect_same_bits(reference, whole(many, 1), "threads");
+    }
+}
+
+TEST_P(Bits, do_not_depend_on_the_instruction_set) {
+    StepRig scalar(GetParam(), 2, kernels::Isa::scalar);
+    const StepRig::Sequence reference = whole(scalar, 1);
+    for (const kernels::Isa isa : {kernels::Isa::avx2, kernels::Isa::avx512}) {
+        if (!kernels::isa_available(isa)) continue;
+        StepRig rig(GetParam(), 2, isa);
+        expect_same_bits(reference, whole(rig, 1), kernels::kernel_table(isa).name);
+    }
+}
+
+TEST_P(Bits, do_not_depend_on_what_a_page_held_before) {
+    StepRig rig(GetParam(), 2, *kernels::choose_isa());
+    const StepRig::Sequence reference = whole(rig, 1);
+    StepRig::Sequence other = whole(rig, 2), again = rig.sequence(1, kTokens);
+    again.pages = other.pages;
+    rig.compute(again, 64);
+    expect_same_bits(reference, again, "used pages");
+}
+
+INSTANTIATE_TEST_SUITE_P(every_family, Bits, ::testing::ValuesIn(shapes()), [](const auto& info) {
+    return std::string(info.param.family) + "_" + std::string(model::tensor_type_info(info.param.type).name) +
+           (info.param.tied ? "" : "_untied");
+});
+
+TEST(step, allocates_nothing_once_it_is_warm) {
+    StepRig rig({.family = "gemma3", .type = TensorType::q8_0, .layers = 7, .kv_heads = 1}, 2, *kernels::choose_isa());
+    StepRig::Sequence s = rig.sequence(1, 200);
+    s.scores.reserve(400);
+    s.sampling.temperature = 0.8F;
+    s.sampling.top_p = 0.9F;
+    s.sampling.top_k = 20;
+    s.sampling.repeat_penalty = 1.1F;
+    const std::vector<StepRig::Sequence*> all = {&s};
+    const std::vector<uint32_t> one = {1};
+    for (int i = 0; i < 20; i++) rig.step(all, one, true);
+    allocations = 0;
+    counting = true;
+    for (int i = 0; i < 150; i++) rig.step(all, one, true);
+    counting = false;
+    EXPECT_EQ(allocations, 0u);
+}
+
+TEST(step, a_different_prompt_gives_different_bits) {
+    StepRig rig({}, 1, kernels::Isa::scalar);
+    EXPECT_NE(whole(rig, 1).scores[50].logprob, whole(rig, 2).scores[50].logprob);
+}
+
+}  // namespace
+}  // namespace cadans::engine

@@ -1,0 +1,102 @@
+// Drives the executor over a tiny model, with plans of the test's own making.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/random.h"
+#include "engine/cpu_executor.h"
+#include "model/testing/tiny_model.h"
+#include "model/weights.h"
+
+namespace cadans::engine::testing {
+
+inline constexpr uint32_t kRigContext = 256;
+inline constexpr uint32_t kRigPages = 400;
+
+/// One executor with one tiny model. Page ids are handed out one after the other and never come back.
+class StepRig {
+  public:
+    StepRig(const model::testing::TinyModel& shape, uint32_t threads, kernels::Isa isa)
+        : pool_(threads),
+          bytes_(model::testing::tiny_model(shape).bytes()),
+          file_(model::GgufFile::parse(bytes_, "tiny").value()) {
+        model_ = model::Model::load(file_, model::read_spec(file_).value(), pool_).value();
+        const EngineLimits limits{
+            .max_rows = 256, .max_items = 32, .max_scores = 256, .max_context_tokens = kRigContext};
+        executor_ = std::make_unique<CpuExecutor>(kernels::kernel_table(isa), pool_, limits);
+        groups_ = static_cast<uint32_t>(PageGroups::of(model_->spec()).facts.size());
+        executor_->add(*model_, std::vector<uint32_t>(groups_, kRigPages));
+    }
+
+    /// A sequence of `n` made-up tokens with pages of its own.
+    struct Sequence {
+        std::vector<TokenId> tokens;
+        std::vector<PageId> pages;
+        uint32_t computed = 0;
+        std::vector<TokenScore> scores;  ///< of tokens 1 ..
+        SamplingParams sampling;
+    };
+    Sequence sequence(uint64_t seed, uint32_t n) {
+        Sequence s;
+        for (uint32_t i = 0; i < n; i++)
+            s.tokens.push_back(TokenId{static_cast<uint32_t>(mix64(seed * 1000 + i) % model_->spec().vocab)});
+        for (uint32_t p = 0; p <= n / kPageTokens + 1; p++) s.pages.push_back(PageId{next_page_++ % kRigPages});
+        s.sampling.logprobs = true;
+        s.sampling.top_logprobs = 20;
+        return s;
+    }
+
+    /// One step: each sequence computes its next `counts[i]` tokens (0: it sits out). Collects scores.
+    const StepResult& step(const std::vector<Sequence*>& all, const std::vector<uint32_t>& counts,
+                           bool sample = false) {
+        plan_.clear();
+        for (size_t i = 0; i < all.size(); i++) {
+            if (counts[i] == 0) continue;
+            StepItem item;
+            item.seq = SeqId{i};
+            item.known = all[i]->tokens;
+            item.first = all[i]->computed;
+            item.count = counts[i];
+            item.phase = phase_of(static_cast<uint32_t>(all[i]->tokens.size()), item.first, 0);
+            item.score = true;
+            item.sample = sample && item.first + item.count == item.known.size();
+            item.sampling = &all[i]->sampling;
+            item.group_count = groups_;
+            for (uint32_t g = 0; g < groups_; g++) item.pages[g] = {0, all[i]->pages};
+            plan_.rows_by_phase[static_cast<uint8_t>(item.phase)] += item.count;
+            plan_.items.push_back(item);
+        }
+        executor_->submit(plan_);
+        const StepResult& result = *executor_->poll();
+        for (const ItemResult& item : result.items) {
+            Sequence& s = *all[index(item.seq)];
+            s.computed = item.computed;
+            s.scores.insert(s.scores.end(), result.scores.begin() + item.scores_begin,
+                            result.scores.begin() + item.scores_end);
+        }
+        return result;
+    }
+
+    /// Computes all of one sequence in steps of `chunk`.
+    void compute(Sequence& s, uint32_t chunk) {
+        while (s.computed < s.tokens.size())
+            step({&s}, {std::min(chunk, static_cast<uint32_t>(s.tokens.size()) - s.computed)});
+    }
+
+    CpuExecutor& executor() { return *executor_; }
+    const model::Model& model() const { return *model_; }
+
+  private:
+    ThreadPool pool_;
+    model::testing::Bytes bytes_;
+    model::GgufFile file_;
+    std::unique_ptr<model::Model> model_;
+    std::unique_ptr<CpuExecutor> executor_;
+    uint32_t groups_ = 1;
+    uint32_t next_page_ = 0;
+    StepPlan plan_;
+};
+
+}  // namespace cadans::engine::testing
