@@ -27,7 +27,7 @@ struct Part {
 /// What one layer computes with. Spans are empty where the spec says there is none.
 struct LayerWeights {
     std::span<const float> attn_norm;       ///< [width]
-    std::vector<Part> qkv;                  ///< outputs q then k then v; one part where their types are equal
+    std::vector<Part> qkv;                  ///< outputs q, then k, then v; neighbours of equal type are one part
     std::span<const float> qkv_bias;        ///< [q_width + 2 * kv_width], in the order of qkv
     std::span<const float> q_norm;          ///< [head_dim]
     std::span<const float> k_norm;          ///< [head_dim]
