@@ -1,7 +1,6 @@
 // The thread that turns the loop: it reads the clock and sleeps, so that nothing below has to.
 #pragma once
 
-#include <atomic>
 #include <thread>
 
 #include "runtime/inbox.h"
@@ -16,13 +15,8 @@ class EngineThread {
     EngineThread(Loop& loop, Inbox& inbox);
     ~EngineThread();  ///< stop()
 
-    /// No new requests; what is inside goes on to its end. Returns at once.
-    void drain();
-
-    /// True once draining and nobody runs or waits.
-    bool drained() const noexcept { return drained_.load(std::memory_order_acquire); }
-
     /// Lets the step in flight end, ends every sequence with `cancelled`, publishes that, joins. Idempotent.
+    /// To let them finish first: Inbox::drain(), then wait until Inbox::in_flight() is 0.
     void stop();
 
   private:
@@ -30,7 +24,6 @@ class EngineThread {
 
     Loop& loop_;
     Inbox& inbox_;
-    std::atomic<bool> drained_{false};
     std::jthread thread_;  ///< last: it uses the others
 };
 

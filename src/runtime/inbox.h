@@ -72,7 +72,8 @@ class Inbox {
 
     SeqId new_seq() noexcept;
 
-    /// Hands one sequence in, at most as many as the place holds. Errors: as sched::could_run().
+    /// Hands one sequence in, at most as many as the place holds. Errors: as sched::could_run();
+    /// unavailable after cancel_all(). A refused one may be mended and submitted again.
     Status submit(Place& place, SequenceRequest request);
 
     /// The asker left. Harmless when the sequence has already ended.
@@ -97,7 +98,7 @@ class Inbox {
     void wait(Nanos timeout);
     void wake();
 
-    /// Asks for cancel_all, as the last thing before the engine stops.
+    /// The last thing before the engine stops: every sequence inside is to end, and none comes in any more.
     void cancel_all();
 
   private:
@@ -116,8 +117,9 @@ class Inbox {
     std::vector<Command> commands_;
     uint32_t in_flight_ = 0;
     bool draining_ = false;
+    bool closed_ = false;
     bool woken_ = false;
-    Nanos first_reserved_ = 0;  ///< since when somebody has been inside without a break
+    Nanos busy_since_ = 0;  ///< since when somebody has been inside without a break
     std::array<Nanos, kEndsKept> ends_{};
     uint32_t ends_count_ = 0;  ///< in all; ends_[i % kEndsKept] is the i-th
 };

@@ -12,16 +12,15 @@
 namespace cadans::runtime {
 
 /// One verb. It neither sleeps nor reads a clock: a driver does that for the server, an event heap for the
-/// simulator. The five borrowed parts outlive the loop. Thread rule: one thread. Cost: a warm turn
+/// simulator. The four borrowed parts outlive the loop. Thread rule: one thread. Cost: a warm turn
 /// does not allocate.
 class Loop {
   public:
     Loop(Inbox& inbox, sched::Scheduler& scheduler, Executor& executor, Fanout& fanout);
 
     struct Next {
-        bool now = false;      ///< a step is in flight or just ended: turn again at once
-        Nanos wakeup = 0;      ///< else: at this time at the latest (sched::kNever: only a command matters)
-        bool drained = false;  ///< nobody runs, waits or knocks
+        bool now = false;  ///< a step is in flight: turn again at once
+        Nanos wakeup = 0;  ///< else turn at this time, or when a command comes (sched::kNever: only then)
     };
 
     /// Poll, commit, hear the inbox, plan, publish, submit. Events are out before the next step begins.
