@@ -5,7 +5,7 @@
 
 namespace cadans::kernels {
 
-/// Accurate to about 1e-15 relative (sine and cosine: absolute, for |x| < 1e9). Thread-safe. Not for hot loops.
+/// Accurate to about 1e-15 relative (sine and cosine: absolute, for |x| < 1e6). Thread-safe. Not for hot loops.
 double exact_exp(double x) noexcept;
 double exact_log(double x) noexcept;  ///< x > 0
 double exact_sin(double x) noexcept;

@@ -1,0 +1,31 @@
+// Loops that the compiler must unroll, so that arrays of vectors live in registers.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+namespace cadans::kernels {
+
+template <size_t kIndex>
+struct Constant {
+    static constexpr size_t value = kIndex;
+};
+
+/// f(Constant<0>{}), f(Constant<1>{}), ... Internal where F is: closures of units whose vector type is internal.
+template <size_t kCount, class F>
+[[gnu::always_inline]] inline void unroll(const F& f) {
+    [&]<size_t... kIndex>(std::index_sequence<kIndex...>) __attribute__((always_inline)) {
+        (f(Constant<kIndex>{}), ...);
+    }
+    (std::make_index_sequence<kCount>{});
+}
+
+/// Calls f(Constant<n>{}) for the n in 1 .. kMost that equals `n`.
+template <size_t kMost, class F>
+[[gnu::always_inline]] inline void with_count(size_t n, const F& f) {
+    unroll<kMost>([&](auto i) __attribute__((always_inline)) {
+        if (n == i.value + 1) f(Constant<i.value + 1>{});
+    });
+}
+
+}  // namespace cadans::kernels
