@@ -103,30 +103,13 @@ void refuse(FieldReader& reader, std::span<const RefusedField> fields) {
     }
 }
 
-const ModelCard* read_model(FieldReader& reader, const Catalog& catalog, bool ollama_names) {
+const ServedModel* read_model(FieldReader& reader, const Catalog& catalog, bool ollama_names) {
     std::string name = reader.string("model");
     if (name.empty() && ollama_names) name = reader.string("name");
-    Result<const ModelCard*> found = catalog.find(name, ollama_names);
+    Result<const ServedModel*> found = catalog.find(name, ollama_names);
     if (found) return *found;
     reader.fail(std::move(found).error());
     return nullptr;
-}
-
-Result<const ModelCard*> Catalog::find(std::string_view name, bool ollama_names) const {
-    if (cards_.empty()) return Error{ErrorCode::unavailable, "no model is loaded", {}};
-    if (name.empty() || name == "default") return &cards_.front();
-    for (const ModelCard& card : cards_)
-        if (card.name == name) return &card;
-    constexpr std::string_view kLatest = ":latest";
-    if (ollama_names && name.ends_with(kLatest)) {
-        const std::string_view stem = name.substr(0, name.size() - kLatest.size());
-        for (const ModelCard& card : cards_)
-            if (card.name == stem) return &card;
-    }
-    std::string known;
-    for (const ModelCard& card : cards_) known += (known.empty() ? "" : ", ") + card.name;
-    return Error{ErrorCode::not_found,
-                 "there is no model \"" + std::string(name.substr(0, 200)) + "\" here; loaded: " + known, "model"};
 }
 
 Result<TokenId> read_token_id(const Json& value, const text::Vocabulary& vocabulary, const std::string& where) {

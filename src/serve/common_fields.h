@@ -27,7 +27,7 @@ bool neutral_if_true(const Json& value);   ///< null or true
 void refuse(FieldReader& reader, std::span<const RefusedField> fields);
 
 /// The model asked for; the first one when absent, null or empty.
-const ModelCard* read_model(FieldReader& reader, const Catalog& catalog, bool ollama_names);
+const ServedModel* read_model(FieldReader& reader, const Catalog& catalog, bool ollama_names);
 
 /// One token id of this vocabulary, padding rows refused.
 Result<TokenId> read_token_id(const Json& value, const text::Vocabulary& vocabulary, const std::string& where);

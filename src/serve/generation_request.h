@@ -12,6 +12,7 @@
 #include "flow/request.h"
 #include "serve/http_message.h"
 #include "serve/model_card.h"
+#include "text/reasoning.h"
 
 namespace cadans::serve {
 
@@ -28,9 +29,17 @@ struct Conversation {
     bool add_generation_prompt = true;
 };
 
+/// A card and what follows from it, worked out once.
+struct ServedModel : ModelCard {
+    explicit ServedModel(ModelCard card);
+
+    std::vector<TokenId> markers;                   ///< what the template marks turns with
+    std::optional<text::ReasoningStyle> reasoning;  ///< how it marks thinking
+};
+
 struct GenerationRequest {
     AnswerForm form = AnswerForm::chat;
-    const ModelCard* model = nullptr;
+    const ServedModel* model = nullptr;
 
     std::variant<Conversation, std::vector<PromptText>, std::vector<PromptIds>> prompt;
     bool add_special = true;    ///< texts only: the begin token, where the file asks for it
@@ -61,15 +70,15 @@ struct GenerationRequest {
 /// The models that can be asked for, in the order of --model. Immutable.
 class Catalog {
   public:
-    explicit Catalog(std::vector<ModelCard> cards) : cards_(std::move(cards)) {}
+    explicit Catalog(std::vector<ModelCard> cards);
 
     /// "", "default" mean the first; NAME and, for Ollama's routes, NAME:latest. Errors: not_found at "model".
-    Result<const ModelCard*> find(std::string_view name, bool ollama_names) const;
+    Result<const ServedModel*> find(std::string_view name, bool ollama_names) const;
 
-    const std::vector<ModelCard>& cards() const noexcept { return cards_; }
+    const std::vector<ServedModel>& models() const noexcept { return models_; }
 
   private:
-    std::vector<ModelCard> cards_;
+    std::vector<ServedModel> models_;
 };
 
 /// Bodies of `/v1/chat/completions` and `/v1/completions`. Thread-safe.

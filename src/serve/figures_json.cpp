@@ -1,0 +1,101 @@
+#include "serve/figures_json.h"
+
+namespace cadans::serve {
+
+namespace {
+
+template <class Number>
+void write_or_null(JsonWriter& json, const std::optional<Number>& number) {
+    if (number)
+        json.number(*number);
+    else
+        json.null();
+}
+
+void write_if_known(JsonWriter& json, const char* name, const std::optional<double>& number) {
+    if (number) json.key(name).number(*number);
+}
+
+}  // namespace
+
+void write_timings(JsonWriter& json, const metrics::Timings& timings) {
+    json.object();
+    json.key("cache_n").number(timings.cache_n);
+    json.key("prompt_n").number(timings.prompt_n);
+    json.key("prompt_ms").number(timings.prompt_ms);
+    write_if_known(json, "prompt_per_token_ms", timings.prompt_per_token_ms);
+    write_if_known(json, "prompt_per_second", timings.prompt_per_second);
+    json.key("predicted_n").number(timings.predicted_n);
+    json.key("predicted_ms").number(timings.predicted_ms);
+    write_if_known(json, "predicted_per_token_ms", timings.predicted_per_token_ms);
+    write_if_known(json, "predicted_per_second", timings.predicted_per_second);
+    json.key("draft_n").number(timings.draft_n);
+    json.key("draft_n_accepted").number(timings.draft_n_accepted);
+    json.close();
+}
+
+void write_cadans(JsonWriter& json, const RequestFacts& facts, const metrics::Figures& figures) {
+    json.object();
+    json.key("id").text(facts.id);
+    if (!facts.client_request_id.empty()) json.key("client_request_id").text(facts.client_request_id);
+    json.key("model").text(facts.model);
+    json.key("outcome").text(facts.outcome);
+    json.key("seed").number(facts.seed);
+    json.key("cold").boolean(figures.cold);
+    write_or_null(json.key("ttft_ns"), figures.ttft_ns);
+    write_or_null(json.key("prompt_ns"), figures.prompt_ns);
+    json.key("queue_ns").number(figures.queue_ns);
+    json.key("load_ns").number(figures.load_ns);
+    json.key("restore_ns").number(figures.restore_ns);
+    json.key("total_ns").number(figures.total_ns);
+    write_or_null(json.key("prompt_tokens_per_second"), figures.prompt_tokens_per_second);
+    write_or_null(json.key("output_tokens_per_second"), figures.output_tokens_per_second);
+    write_or_null(json.key("per_output_token_ns"), figures.per_output_token_ns);
+    json.key("receipt_ns").object();
+    for (uint32_t i = 0; i < metrics::kCauses; ++i) json.key(metrics::kCauseNames[i]).number(figures.receipt.ns[i]);
+    json.close();
+    json.key("gap_ns");
+    if (figures.gap_ns) {
+        json.object();
+        json.key("p50").number(figures.gap_ns->p50);
+        json.key("p99").number(figures.gap_ns->p99);
+        json.key("max").number(figures.gap_ns->max);
+        json.close();
+    } else {
+        json.null();
+    }
+    json.key("prompt_tokens").number(figures.prompt_tokens);
+    json.key("cached_tokens").number(figures.cached_tokens);
+    json.key("computed_tokens").number(figures.computed_tokens);
+    json.key("output_tokens").number(figures.output_tokens);
+    json.key("cache_miss").null();
+    json.key("preemptions").number(figures.preemptions);
+    json.key("recomputed_tokens").number(figures.recomputed_tokens);
+    json.key("speculation").object();
+    json.key("drafted").number(figures.drafted);
+    json.key("accepted").number(figures.accepted);
+    json.close();
+    json.key("placement").text("local");
+    json.key("workers").object();
+    json.key("prefill").null();
+    json.key("decode").null();
+    json.close();
+    json.close();
+}
+
+void write_usage(JsonWriter& json, const metrics::Figures& figures, uint32_t completion_tokens,
+                 std::optional<uint32_t> reasoning_tokens) {
+    json.object();
+    json.key("prompt_tokens").number(figures.prompt_tokens);
+    json.key("completion_tokens").number(completion_tokens);
+    json.key("total_tokens").number(figures.prompt_tokens + completion_tokens);
+    json.key("prompt_tokens_details").object().key("cached_tokens").number(figures.cached_tokens).close();
+    json.key("completion_tokens_details").object();
+    if (reasoning_tokens) json.key("reasoning_tokens").number(*reasoning_tokens);
+    json.key("accepted_prediction_tokens").number(figures.accepted);
+    json.key("rejected_prediction_tokens").number(figures.drafted - figures.accepted);
+    json.close();
+    json.close();
+}
+
+}  // namespace cadans::serve

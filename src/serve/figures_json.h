@@ -1,0 +1,31 @@
+// The numbers of a finished request as every dialect's clients read them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "metrics/figures.h"
+#include "serve/json_writer.h"
+
+namespace cadans::serve {
+
+/// The `timings` object: a rate without a divisor is left out.
+void write_timings(JsonWriter& json, const metrics::Timings& timings);
+
+/// What the `cadans` object tells beside the figures.
+struct RequestFacts {
+    std::string id;
+    std::string client_request_id;  ///< empty: none was sent
+    std::string model;
+    uint64_t seed = 0;
+    const char* outcome = "";
+};
+
+/// The `cadans` object: what has no value is null.
+void write_cadans(JsonWriter& json, const RequestFacts& facts, const metrics::Figures& figures);
+
+/// OpenAI's `usage` object.
+void write_usage(JsonWriter& json, const metrics::Figures& figures, uint32_t completion_tokens,
+                 std::optional<uint32_t> reasoning_tokens);
+
+}  // namespace cadans::serve
