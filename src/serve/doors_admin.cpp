@@ -1,0 +1,77 @@
+// Health, numbers and the page.
+#include "serve/doors.h"
+#include "serve/json_writer.h"
+
+namespace cadans::serve {
+
+namespace {
+
+constexpr const char* kPage =
+    "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Cadans</title>"
+    "<body><h1>Cadans</h1><p>The server is running. It answers the OpenAI calls under <code>/v1</code> and the Ollama "
+    "calls under <code>/api</code>; <a href=\"/health/ready\">its health</a>, <a href=\"/metrics\">its numbers</a>, "
+    "<a href=\"/v1/models\">its models</a>.</p></body></html>\n";
+
+}  // namespace
+
+Opened Doors::page(const HttpRequest&) {
+    HttpReply reply{.content_type = "text/html; charset=utf-8", .body = kPage};
+    reply.fields = {
+        {"Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"},
+        {"X-Frame-Options", "DENY"}};
+    return reply;
+}
+
+Opened Doors::live(const HttpRequest&) {
+    HttpReply reply;
+    JsonWriter(reply.body).object().key("status").text("live").close();
+    return reply;
+}
+
+Opened Doors::ready(const HttpRequest&) {
+    HttpReply reply;
+    JsonWriter json(reply.body);
+    json.object();
+    const std::string* failure = readiness_.failure;
+    if (failure == nullptr && !readiness_.draining && readiness_.house != nullptr) {
+        json.key("status").text("ready").key("engine_restarts").number(readiness_.engine_restarts.load()).close();
+        return reply;
+    }
+    reply.status = 503;
+    reply.fields.emplace_back("Retry-After", "2");
+    if (readiness_.draining) {
+        json.key("status").text("draining").key("reason").text("the server is stopping: running requests are finished");
+    } else if (failure != nullptr) {
+        json.key("status").text("failed").key("reason").text(*failure);
+    } else {
+        json.key("status").text("loading").key("reason").text("the model is being loaded");
+        json.key("done").number(readiness_.share_done.load());
+    }
+    json.key("engine_restarts").number(readiness_.engine_restarts.load()).close();
+    return reply;
+}
+
+Opened Doors::prometheus(const HttpRequest&) {
+    metrics::Now now;
+    now.engine_restarts = readiness_.engine_restarts;
+    if (const House* house = readiness_.house) {
+        now.occupancy = house->fanout.occupancy();
+        for (const ServedModel& model : house->catalog.models()) {
+            const size_t place = index(model.model);
+            if (now.model_names.size() <= place) now.model_names.resize(place + 1);
+            now.model_names[place] = model.name;
+        }
+    }
+    return HttpReply{.content_type = metrics::Metrics::kContentType, .body = metrics_.exposition(now)};
+}
+
+Opened Doors::finished_request(const HttpRequest& request) {
+    const std::string id = request.path.substr(std::string_view("/cadans/v1/requests/").size());
+    const std::string* found = log_.find(id);
+    if (found == nullptr)
+        return error_reply({ErrorCode::not_found, "no finished request of this id is remembered", "id"},
+                           Dialect::openai);
+    return HttpReply{.body = *found};
+}
+
+}  // namespace cadans::serve

@@ -1,0 +1,69 @@
+#include "serve/flights.h"
+
+#include <algorithm>
+
+namespace cadans::serve {
+
+void Flights::add(EventListener& listener, runtime::Place place, std::vector<SeqId> seqs) {
+    flights_.push_back({&listener, std::move(place), std::move(seqs)});
+    const auto flight = std::prev(flights_.end());
+    for (const SeqId seq : flight->open) by_seq_.emplace(seq, flight);
+}
+
+runtime::Place* Flights::place_of(const EventListener& listener) {
+    for (Flight& flight : flights_)
+        if (flight.listener == &listener) return &flight.place;
+    return nullptr;
+}
+
+void Flights::leave(const EventListener& listener) {
+    for (Flight& flight : flights_) {
+        if (flight.listener != &listener) continue;
+        flight.listener = nullptr;
+        for (const SeqId seq : flight.open) inbox_.cancel(seq);
+    }
+}
+
+void Flights::forget(SeqId seq) {
+    if (const auto found = by_seq_.find(seq); found != by_seq_.end()) land(found->second, seq);
+}
+
+void Flights::land(std::list<Flight>::iterator flight, SeqId seq) {
+    by_seq_.erase(seq);
+    std::erase(flight->open, seq);
+    if (flight->open.empty()) flights_.erase(flight);
+}
+
+void Flights::take(runtime::Fanout& fanout, Nanos now) {
+    fanout.take(events_);
+    touched_.clear();
+    const auto tell = [&](Flight& flight, const Event& event) {
+        if (flight.listener == nullptr) return;
+        flight.listener->on(event, now);
+        if (std::find(touched_.begin(), touched_.end(), flight.listener) == touched_.end())
+            touched_.push_back(flight.listener);
+    };
+    for (const Event& event : events_) {
+        if (event.kind == EventKind::step_begin) {
+            for (Flight& flight : flights_) tell(flight, event);
+            continue;
+        }
+        const auto found = by_seq_.find(event.seq);
+        if (found == by_seq_.end()) continue;
+        const auto flight = found->second;
+        tell(*flight, event);
+        if (event.kind == EventKind::finished) land(flight, event.seq);
+    }
+    for (EventListener* listener : touched_) listener->settled(now);
+}
+
+uint32_t Flights::older_than(const EventListener& listener) const {
+    uint32_t count = 0;
+    for (const Flight& flight : flights_) {
+        if (flight.listener == &listener) break;
+        ++count;
+    }
+    return count;
+}
+
+}  // namespace cadans::serve

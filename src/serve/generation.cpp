@@ -1,0 +1,336 @@
+#include "serve/generation.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace cadans::serve {
+
+namespace {
+
+Error ended_by_engine(FinishReason reason) {
+    switch (reason) {
+        case FinishReason::cancelled:
+            return {ErrorCode::unavailable, "the server is stopping: the answer is not complete", {}};
+        case FinishReason::refused:
+            return {ErrorCode::too_long, "the request could never fit the memory for keys and values", {}};
+        default:
+            return {ErrorCode::internal, "the model gave scores that are no numbers: the answer is not complete", {}};
+    }
+}
+
+}  // namespace
+
+Generation::Generation(std::string id, std::string client_request_id, Admitted admitted, metrics::RequestRecord record)
+    : id_(std::move(id)),
+      client_request_id_(std::move(client_request_id)),
+      request_(std::move(admitted.request)),
+      prompts_(std::move(admitted.prompts)),
+      sequences_(std::move(admitted.sequences)),
+      place_(std::move(admitted.place)),
+      seed_(admitted.seed),
+      record_(std::move(record)) {
+    const text::Vocabulary& vocabulary = request_.model->tokenizer->vocabulary();
+    writer_ = make_answer_writer({.form = request_.form,
+                                  .id = id_,
+                                  .model = request_.model->name,
+                                  .created = unix_seconds(),
+                                  .include_usage = request_.include_usage,
+                                  .logprobs = request_.logprobs,
+                                  .top_logprobs = request_.sampling.top_logprobs,
+                                  .return_token_ids = request_.return_token_ids,
+                                  .vocabulary = &vocabulary});
+    TokenStreamOptions options;
+    options.stop = request_.stop;
+    const bool conversation = std::holds_alternative<Conversation>(request_.prompt);
+    if (request_.split_reasoning && conversation) options.reasoning = request_.model->reasoning;
+    options.starts_inside = admitted.reasoning_open;
+    choices_.reserve(sequences_.size());
+    for (size_t i = 0; i < sequences_.size(); ++i) {
+        Choice choice{.seq = {},
+                      .prompt = &prompts_[i / request_.choices],
+                      .stream = {vocabulary, options},
+                      .pending = {},
+                      .reason = {}};
+        choice.pending.index = static_cast<uint32_t>(i);
+        if (request_.return_token_ids) choice.pending.prompt_ids = choice.prompt->ids;
+        if (request_.echo) echo_prompt(choice);
+        choices_.push_back(std::move(choice));
+    }
+}
+
+Generation::~Generation() {
+    if (flights_ != nullptr) flights_->leave(*this);
+}
+
+void Generation::echo_prompt(Choice& choice) {
+    choice.pending.content = choice.prompt->echo;
+    choice.base_characters = count_characters(choice.prompt->echo);
+    if (!request_.logprobs) return;
+    ScoredToken first;
+    first.score.token = choice.prompt->ids.front();
+    first.scored = false;
+    choice.pending.scored.push_back(first);
+}
+
+Status Generation::start(Flights& flights, runtime::Inbox& inbox, Ledger ledger) {
+    flights_ = &flights;
+    inbox_ = &inbox;
+    ledger_.emplace(ledger);
+    std::vector<SeqId> seqs;
+    for (Choice& choice : choices_) seqs.push_back(choice.seq = inbox.new_seq());
+    flights.add(*this, std::move(place_), seqs);
+    runtime::Place& place = *flights.place_of(*this);
+    const Nanos now = steady_now();
+    for (size_t i = 0; i < sequences_.size(); ++i) {
+        const auto prompt_tokens = static_cast<uint32_t>(sequences_[i].prompt.size());
+        sequences_[i].seq = seqs[i];
+        record_.queued(seqs[i], prompt_tokens, i % request_.choices == 0, now);
+        Status sent = inbox.submit(place, std::move(sequences_[i]));
+        if (sent) continue;
+        flights.leave(*this);  // cancels those that were taken
+        for (size_t j = i; j < seqs.size(); ++j) flights.forget(seqs[j]);
+        flights_ = nullptr;
+        record_.done(metrics::Outcome::refused, steady_now());
+        over_ = true;
+        return sent;
+    }
+    sequences_.clear();
+    return Ok{};
+}
+
+Generation::Choice* Generation::find(SeqId seq) noexcept {
+    for (Choice& choice : choices_)
+        if (choice.seq == seq) return &choice;
+    return nullptr;
+}
+
+void Generation::on(const Event& event, Nanos now) {
+    if (over_) return;
+    if (event.kind == EventKind::step_begin) return record_.on(event);
+    Choice* choice = find(event.seq);
+    if (choice == nullptr) return;
+    // What the engine drew after a stop string was found is nobody's.
+    if (choice->reason && event.kind != EventKind::finished) return;
+    record_.on(event);
+    switch (event.kind) {
+        case EventKind::step_share:
+            choice->prompt_computed = event.position;
+            choice->prompt_cached = event.cached;
+            if (!prefill_begin_) prefill_begin_ = event.begin;
+            progress_due_ = true;
+            break;
+        case EventKind::token:
+            if (!text_begin_) text_begin_ = now;
+            on_token(*choice, event);
+            break;
+        case EventKind::prompt_score:
+            if (event.position == choice->pending.scored.size() && event.position < choice->prompt->offsets.size())
+                choice->pending.scored.push_back({event.score, choice->prompt->offsets[event.position], true});
+            break;
+        case EventKind::finished:
+            if (!text_begin_) text_begin_ = now;
+            on_finished(*choice, event);
+            break;
+        default:
+            break;
+    }
+}
+
+void Generation::on_token(Choice& choice, const Event& event) {
+    const TokenId token = event.score.token;
+    ++choice.tokens;
+    ++choice.unflushed_tokens;
+    if (request_.return_token_ids) choice.pending.ids.push_back(token);
+    if (request_.logprobs)
+        choice.pending.scored.push_back({event.score, choice.base_characters + choice.stream.characters(), true});
+    // The end token is an event and a count, never text.
+    if (request_.model->tokenizer->vocabulary().ends_generation(token) && !request_.ignore_eos) return;
+    if (std::find(request_.stop_tokens.begin(), request_.stop_tokens.end(), token) != request_.stop_tokens.end())
+        return;
+    TextDelta delta = choice.stream.push(token);
+    const bool stopped = delta.stopped;
+    take_text(choice, std::move(delta));
+    if (!stopped) return;
+    choice.reason = FinishReason::stop;
+    take_text(choice, choice.stream.finish(false));
+    inbox_->cancel(choice.seq);
+}
+
+void Generation::on_finished(Choice& choice, const Event& event) {
+    if (choice.reason) return;
+    choice.reason = event.reason;
+    if (event.reason != FinishReason::stop && event.reason != FinishReason::length) {
+        if (!failure_) failure_ = ended_by_engine(event.reason);
+        return;
+    }
+    take_text(choice, choice.stream.finish(event.reason == FinishReason::length));
+}
+
+void Generation::take_text(Choice& choice, TextDelta delta) {
+    choice.pending.content += delta.content;
+    choice.pending.reasoning += delta.reasoning;
+}
+
+void Generation::settled(Nanos) {
+    if (!request_.stream && text_begin_ && !over_) {
+        record_.made_text({*text_begin_, steady_now()});
+        text_begin_.reset();
+    }
+    if (on_change && (request_.stream || complete())) on_change();
+}
+
+void Generation::write_ready(std::string& out) {
+    for (Choice& choice : choices_) {
+        ChoiceText& pending = choice.pending;
+        const bool waits_for_scores = choice.tokens == 0 && !choice.reason;  // an echo comes with its scores
+        if ((pending.content.empty() && pending.reasoning.empty()) || waits_for_scores) continue;
+        writer_->text(out, pending);
+        pending.content.clear();
+        pending.reasoning.clear();
+        pending.ids.clear();
+        pending.scored.clear();
+        pending.first = false;
+        choice.in_flush = true;
+    }
+    if (!out.empty()) return;
+    // The last finish waits for write_end(): the figures ride in it.
+    for (Choice& choice : choices_) {
+        if (!choice.reason || choice.finish_written || open_finishes() <= 1 || failure_) continue;
+        writer_->finish(out, choice.pending, *choice.reason, nullptr);
+        choice.finish_written = true;
+    }
+    if (out.empty() && request_.include_progress && progress_due_) write_progress(out);
+}
+
+void Generation::write_progress(std::string& out) {
+    progress_due_ = false;
+    Progress progress;
+    bool words = false;
+    for (const Choice& choice : choices_) {
+        progress.total += static_cast<uint32_t>(choice.prompt->ids.size());
+        progress.computed += choice.prompt_computed;
+        progress.cached += choice.prompt_cached;
+        words = words || choice.tokens > 0;
+    }
+    if (words) return;
+    if (prefill_begin_) {
+        progress.phase = "prefill";
+        const uint32_t done = progress.computed - std::min(progress.cached, progress.computed);
+        if (done > 0) {
+            const double seconds = static_cast<double>(steady_now() - *prefill_begin_) / kNanosPerSecond;
+            progress.seconds_left = seconds / done * (progress.total - std::min(progress.computed, progress.total));
+        }
+    } else if (flights_ != nullptr) {
+        progress.queue_place = flights_->older_than(*this);
+    }
+    writer_->progress(out, progress);
+}
+
+void Generation::flushed(Nanos begin, Nanos end, bool waited) {
+    for (Choice& choice : choices_) {
+        if (!choice.in_flush) continue;
+        record_.flushed(choice.seq, choice.unflushed_tokens, end);
+        choice.unflushed_tokens = 0;
+        choice.in_flush = false;
+    }
+    if (text_begin_) {
+        record_.made_text({*text_begin_, waited ? begin : end});
+        text_begin_.reset();
+    }
+    if (waited) record_.waited_for_client({begin, end});
+}
+
+size_t Generation::open_finishes() const noexcept {
+    return static_cast<size_t>(
+        std::count_if(choices_.begin(), choices_.end(), [](const Choice& choice) { return !choice.finish_written; }));
+}
+
+bool Generation::complete() const noexcept {
+    if (failure_) return true;
+    const bool ended =
+        std::all_of(choices_.begin(), choices_.end(), [](const Choice& choice) { return choice.reason.has_value(); });
+    if (!ended || !request_.stream) return ended;
+    return open_finishes() == 1 && std::all_of(choices_.begin(), choices_.end(), [](const Choice& choice) {
+               return choice.pending.content.empty() && choice.pending.reasoning.empty();
+           });
+}
+
+metrics::Outcome Generation::outcome() const noexcept {
+    if (failure_) return metrics::Outcome::error;
+    for (const Choice& choice : choices_)
+        if (choice.reason == FinishReason::length) return metrics::Outcome::length;
+    return metrics::Outcome::stop;
+}
+
+// The one place where a request is counted, whatever became of it.
+Closing Generation::close(metrics::Outcome outcome) {
+    check(!over_, "a request is closed once");
+    over_ = true;
+    const Nanos now = steady_now();
+    if (text_begin_) record_.made_text({*text_begin_, now});
+    record_.done(outcome, now);
+    Closing closing;
+    closing.figures = metrics::figures_of(record_);
+    closing.timings = metrics::timings_of(record_);
+    closing.durations = metrics::ollama_durations_of(record_);
+    for (const Choice& choice : choices_) {
+        closing.completion_tokens += choice.tokens;
+        if (const std::optional<uint32_t> thinking = choice.stream.reasoning_tokens())
+            closing.reasoning_tokens = closing.reasoning_tokens.value_or(0) + *thinking;
+    }
+    JsonWriter json(closing.cadans);
+    write_cadans(json,
+                 {.id = id_,
+                  .client_request_id = client_request_id_,
+                  .model = request_.model->name,
+                  .seed = seed_,
+                  .outcome = metrics::kOutcomeNames[static_cast<size_t>(outcome)]},
+                 closing.figures);
+    ledger_->metrics.count(record_, closing.figures);
+    ledger_->log.remember(id_, closing.cadans);
+    return closing;
+}
+
+void Generation::write_end(std::string& out) {
+    const Closing closing = close(outcome());
+    if (failure_) {
+        if (flights_ != nullptr) flights_->leave(*this);
+        return writer_->error(out, *failure_);
+    }
+    for (Choice& choice : choices_) {
+        if (choice.finish_written) continue;
+        choice.finish_written = true;
+        writer_->finish(out, choice.pending, *choice.reason, &closing);
+    }
+    writer_->end(out, closing);
+}
+
+HttpReply Generation::reply() {
+    const Closing closing = close(outcome());
+    if (failure_) {
+        if (flights_ != nullptr) flights_->leave(*this);
+        return error_reply(*failure_, writer_->dialect());
+    }
+    std::vector<ChoiceText> texts;
+    std::vector<FinishReason> reasons;
+    for (Choice& choice : choices_) {
+        texts.push_back(std::move(choice.pending));
+        reasons.push_back(*choice.reason);
+    }
+    HttpReply out;
+    out.body = writer_->whole(texts, reasons, closing);
+    return out;
+}
+
+void Generation::fail(Error error) {
+    if (!failure_) failure_ = std::move(error);
+    if (on_change) on_change();
+}
+
+void Generation::abandon() {
+    if (flights_ != nullptr) flights_->leave(*this);
+    if (!over_ && ledger_) close(metrics::Outcome::cancelled);
+}
+
+}  // namespace cadans::serve

@@ -1,0 +1,111 @@
+// One request from admission to its last byte: events in, frames out.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "metrics/metrics.h"
+#include "metrics/request_record.h"
+#include "serve/admission.h"
+#include "serve/answer_writer.h"
+#include "serve/flights.h"
+#include "serve/http_message.h"
+#include "serve/request_log.h"
+#include "serve/token_stream.h"
+
+namespace cadans::serve {
+
+/// What a generation reports to when it has ended. All outlive it.
+struct Ledger {
+    metrics::Metrics& metrics;
+    RequestLog& log;
+};
+
+/// The connection drives it:
+///
+///     start → { write_ready → send → flushed }* → complete → write_end → send
+///
+/// or, for an answer that does not stream: start → complete → reply. Thread rule: one thread, the one that calls
+/// Flights::take(); on_change runs there too.
+class Generation final : public EventListener {
+  public:
+    Generation(std::string id, std::string client_request_id, Admitted admitted, metrics::RequestRecord record);
+    ~Generation() override;
+
+    const std::string& id() const noexcept { return id_; }
+    bool streams() const noexcept { return request_.stream; }
+    const char* stream_type() const noexcept { return writer_->stream_type(); }
+
+    /// Hands the sequences to the engine. Errors: as Inbox::submit(); then nothing runs.
+    Status start(Flights& flights, runtime::Inbox& inbox, Ledger ledger);
+
+    std::function<void()> on_change;  ///< there may be something to write, or all is over
+
+    /// Appends frames that carry text, or progress; nothing when there is none.
+    void write_ready(std::string& out);
+
+    /// What write_ready() appended went to the kernel. `waited`: the client did not take it at once.
+    void flushed(Nanos begin, Nanos end, bool waited);
+
+    bool complete() const noexcept;    ///< nothing more to write but the end
+    void write_end(std::string& out);  ///< counts the request; once
+    void write_idle(std::string& out) { writer_->idle(out); }
+    HttpReply reply();  ///< instead of write_end(), for an answer that does not stream
+
+    void fail(Error error);  ///< ends it as an error that the client sees
+    void abandon();          ///< the client is gone
+
+    void on(const Event& event, Nanos now) override;
+    void settled(Nanos now) override;
+
+  private:
+    struct Choice {
+        SeqId seq{};
+        const AdmittedPrompt* prompt = nullptr;
+        TokenStream stream;
+        ChoiceText pending;
+        uint32_t base_characters = 0;  // of the echoed prompt
+        uint32_t tokens = 0;
+        uint32_t unflushed_tokens = 0;
+        uint32_t prompt_computed = 0, prompt_cached = 0;
+        std::optional<FinishReason> reason;
+        bool in_flush = false;
+        bool finish_written = false;
+    };
+
+    Choice* find(SeqId seq) noexcept;
+    void on_token(Choice& choice, const Event& event);
+    void on_finished(Choice& choice, const Event& event);
+    void take_text(Choice& choice, TextDelta delta);
+    void echo_prompt(Choice& choice);
+    void write_progress(std::string& out);
+    size_t open_finishes() const noexcept;
+    Closing close(metrics::Outcome outcome);
+    metrics::Outcome outcome() const noexcept;
+
+    std::string id_;
+    std::string client_request_id_;
+    GenerationRequest request_;
+    std::vector<AdmittedPrompt> prompts_;
+    std::vector<SequenceRequest> sequences_;
+    runtime::Place place_;
+    uint64_t seed_;
+    metrics::RequestRecord record_;
+    std::unique_ptr<AnswerWriter> writer_;
+    std::vector<Choice> choices_;
+    std::optional<Error> failure_;
+
+    Flights* flights_ = nullptr;  // set by start()
+    runtime::Inbox* inbox_ = nullptr;
+    std::optional<Ledger> ledger_;
+
+    std::optional<Nanos> text_begin_;  // since when tokens are being made into text
+    std::optional<Nanos> prefill_begin_;
+    bool progress_due_ = true;
+    bool over_ = false;  // counted
+};
+
+}  // namespace cadans::serve
