@@ -50,8 +50,9 @@ class Server {
     void drain();  ///< as the first SIGTERM
     void stop();   ///< as the second: running requests are cancelled, run() returns soon
 
+    struct Core;  ///< what its connections share
+
   private:
-    struct Core;
     explicit Server(std::unique_ptr<Core> core);
     std::unique_ptr<Core> core_;
 };

@@ -1,0 +1,245 @@
+#include "serve/server.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+
+#include "base/clock.h"
+#include "serve/connection.h"
+#include "serve/server_core.h"
+
+namespace cadans::serve {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+constexpr auto kResult = asio::as_tuple(asio::use_awaitable);
+
+Error bind_error(const ServerOptions& options, const error_code& error) {
+    const std::string place = options.host + ":" + std::to_string(options.port);
+    if (error == asio::error::address_in_use)
+        return {ErrorCode::io,
+                "port " + std::to_string(options.port) + " on " + options.host +
+                    " is in use, perhaps by another Cadans or Ollama: stop that one, or choose another port with "
+                    "--port (0 takes any that is free)",
+                place};
+    if (error == asio::error::access_denied)
+        return {ErrorCode::denied, "not permitted to listen on " + place + ": ports below 1024 need rights", place};
+    return {ErrorCode::io, "cannot listen on " + place + ": " + error.message(), place};
+}
+
+}  // namespace
+
+Server::Core::Core(ServerOptions chosen, metrics::Metrics& counted)
+    : options(std::move(chosen)),
+      metrics(counted),
+      log(options.remembered_requests),
+      gate(options),
+      doors(options, readiness, metrics, log) {}
+
+Server::Core::~Core() {
+    text_thread.join();
+    error_code ignored;
+    engine_events.close(ignored);
+}
+
+Status Server::Core::bind() {
+    error_code error;
+    asio::ip::tcp::endpoint endpoint;
+    std::string host = options.host;
+    if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+    const asio::ip::address literal = asio::ip::make_address(host, error);
+    if (!error) {
+        endpoint = {literal, options.port};
+    } else {
+        asio::ip::tcp::resolver resolver(io);
+        const auto found =
+            resolver.resolve(host, std::to_string(options.port), asio::ip::tcp::resolver::passive, error);
+        if (error || found.empty()) return bad_input("the host \"" + options.host + "\" cannot be resolved", "--host");
+        endpoint = found.begin()->endpoint();
+    }
+    acceptor.open(endpoint.protocol(), error);
+    if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
+    if (!error) acceptor.bind(endpoint, error);
+    if (!error) acceptor.listen(1024, error);
+    if (error) return bind_error(options, error);
+    const asio::ip::tcp::endpoint bound = acceptor.local_endpoint();
+    const std::string text = bound.address().to_string();
+    address = "http://" + (bound.address().is_v6() ? "[" + text + "]" : text) + ":" + std::to_string(bound.port());
+    event_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (event_fd < 0) return Error{ErrorCode::io, "cannot make an event descriptor", {}};
+    engine_events.assign(event_fd);
+    return Ok{};
+}
+
+asio::awaitable<void> Server::Core::accept() {
+    while (acceptor.is_open()) {
+        auto [error, socket] = co_await acceptor.async_accept(kResult);
+        if (!acceptor.is_open()) co_return;
+        if (error) {  // out of descriptors: those who wait are served once some are free
+            accept_pause.expires_after(std::chrono::milliseconds(50));
+            co_await accept_pause.async_wait(kResult);
+            continue;
+        }
+        if (connections.size() >= options.limits.connections) {
+            constexpr std::string_view kFull =
+                "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            error_code ignored;
+            socket.non_blocking(true, ignored);
+            socket.write_some(asio::buffer(kFull), ignored);
+            continue;
+        }
+        auto connection = std::make_shared<Connection>(*this, std::move(socket));
+        asio::co_spawn(io, connection->run(), [connection](std::exception_ptr) {});
+    }
+}
+
+asio::awaitable<void> Server::Core::hear_engine() {
+    uint64_t count = 0;
+    while (engine_events.is_open()) {
+        const auto [error, bytes] = co_await engine_events.async_read_some(asio::buffer(&count, sizeof count), kResult);
+        if (error) co_return;
+        if (flights && house) flights->take(house->fanout, steady_now());
+    }
+}
+
+void Server::Core::hear_signals() {
+    signals.async_wait([this](error_code error, int) {
+        if (error) return;
+        if (readiness.draining)
+            stop_all();
+        else
+            begin_drain();
+        hear_signals();
+    });
+}
+
+void Server::Core::begin_drain() {
+    if (readiness.draining.exchange(true)) return;
+    const std::set<Connection*> all = connections;
+    for (Connection* connection : all) connection->close_when_idle();
+    drain_timer.expires_after(std::chrono::nanoseconds(options.limits.drain));
+    drain_timer.async_wait([this](error_code error) {
+        if (!error) stop_all();
+    });
+    end_if_idle();
+}
+
+void Server::Core::stop_all() {
+    readiness.draining = true;
+    const std::set<Connection*> all = connections;
+    for (Connection* connection : all) {
+        connection->close_when_idle();
+        connection->fail_generation({ErrorCode::unavailable, "the server is stopping: the answer is not complete", {}});
+    }
+    end_if_idle();
+    // A client that does not take its last frame is not waited for.
+    force_timer.expires_after(std::chrono::seconds(1));
+    force_timer.async_wait([this](error_code error) {
+        if (!error) finish();
+    });
+}
+
+void Server::Core::end_if_idle() {
+    if (readiness.draining && serving == 0) finish();
+}
+
+void Server::Core::finish() {
+    if (finishing) return;
+    finishing = true;
+    error_code ignored;
+    acceptor.close(ignored);
+    signals.cancel(ignored);
+    signals.clear(ignored);
+    engine_events.cancel(ignored);
+    drain_timer.cancel();
+    force_timer.cancel();
+    accept_pause.cancel();
+    const std::set<Connection*> all = connections;
+    for (Connection* connection : all) connection->close();
+}
+
+void Server::Core::closed(Connection& connection) { connections.erase(&connection); }
+
+Result<std::unique_ptr<Server>> Server::open(ServerOptions options, metrics::Metrics& metrics) {
+    auto core = std::make_unique<Core>(std::move(options), metrics);
+    Status bound = core->bind();
+    if (!bound) return std::move(bound).error();
+    return std::unique_ptr<Server>(new Server(std::move(core)));
+}
+
+Server::Server(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+Server::~Server() = default;
+
+uint16_t Server::port() const noexcept {
+    const std::string& address = core_->address;
+    return static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+}
+
+std::string Server::address() const { return core_->address; }
+
+runtime::Notifier Server::notifier() noexcept {
+    return {[](void* self) noexcept {
+                const uint64_t one = 1;
+                (void)!::write(static_cast<Core*>(self)->event_fd, &one, sizeof one);
+            },
+            core_.get()};
+}
+
+void Server::loading(double share_done) { core_->readiness.share_done = share_done; }
+
+void Server::ready(std::vector<ModelCard> cards, runtime::Inbox& inbox, runtime::Fanout& fanout) {
+    auto house = std::make_unique<House>(House{Catalog(std::move(cards)), inbox, fanout});
+    asio::post(core_->io, [core = core_.get(), house = std::move(house)]() mutable {
+        core->house = std::move(house);
+        core->flights.emplace(core->house->inbox);
+        core->readiness.share_done = 1.0;
+        core->readiness.house = core->house.get();
+    });
+}
+
+void Server::failed(std::string reason) {
+    asio::post(core_->io, [core = core_.get(), reason = std::move(reason)]() mutable {
+        core->failures.push_back(std::make_unique<std::string>(std::move(reason)));
+        core->readiness.failure = core->failures.back().get();
+    });
+}
+
+void Server::engine_restarts(uint64_t count) { core_->readiness.engine_restarts = count; }
+
+Status Server::run() {
+    Core& core = *core_;
+    if (core.options.handle_signals) {
+        error_code error;
+        core.signals.add(SIGINT, error);
+        core.signals.add(SIGTERM, error);
+        if (error) return Error{ErrorCode::io, "cannot wait for signals: " + error.message(), {}};
+        core.hear_signals();
+    }
+    asio::co_spawn(core.io, core.accept(), asio::detached);
+    asio::co_spawn(core.io, core.hear_engine(), asio::detached);
+    core.io.run();
+    core.text_thread.join();
+    core.readiness.house = nullptr;
+    core.flights.reset();  // its places go back to the inbox, which may end before this server does
+    return Ok{};
+}
+
+void Server::drain() {
+    asio::post(core_->io, [core = core_.get()] { core->begin_drain(); });
+}
+
+void Server::stop() {
+    asio::post(core_->io, [core = core_.get()] { core->stop_all(); });
+}
+
+}  // namespace cadans::serve
