@@ -28,9 +28,9 @@ struct Figures {
     std::optional<double> output_tokens_per_second;  ///< after the first flush, as felt
     std::optional<GapFigures> gap_ns;                ///< between flushes that carry text
     std::optional<Nanos> per_output_token_ns;        ///< the request's mean; never called a gap
-    uint32_t prompt_tokens = 0;                      ///< as the client sent them: cached + computed
+    uint32_t prompt_tokens = 0;                      ///< as the client sent them; cached + computed once all is read
     uint32_t cached_tokens = 0;
-    uint32_t computed_tokens = 0;
+    uint32_t computed_tokens = 0;  ///< fewer than the rest of the prompt only if it ended early
     uint32_t output_tokens = 0;
     uint32_t drafted = 0, accepted = 0;
     uint32_t preemptions = 0, recomputed_tokens = 0;

@@ -57,11 +57,15 @@ class RequestRecord {
     void waited_for_restore(Interval span) { restores_.push_back(span); }
     void waited_for_transfer(Interval span) { transfers_.push_back(span); }
     void waited_for_client(Interval span) { slow_.push_back(span); }
-    void made_text(Interval span) { texts_.push_back(span); }
     void made_mask(Interval span) { masks_.push_back(span); }
+
+    /// The door has ended this stream itself (a stop string): tokens that come after are not counted. Call it
+    /// right after on() of the token that completed the string.
+    void closed(SeqId seq);
 
     /// Bytes holding the text of `tokens` more tokens of that sequence went to the kernel. A write that
     /// carries no text (headers, comments, progress) is no flush. An answer that does not stream has none.
+    /// The time from the last token to here counts as making text.
     void flushed(SeqId seq, uint32_t tokens, Nanos now);
 
     /// The end: when the last text was handed over, before the final frame is built. Once.
@@ -79,14 +83,16 @@ class RequestRecord {
         SeqId seq{};
         uint32_t prompt_tokens = 0;
         bool counts_prompt = true;
-        uint32_t cached = 0;
+        uint32_t cached = 0;    ///< prompt tokens from cached pages
+        uint32_t computed = 0;  ///< prompt tokens computed, each once
         uint32_t output_tokens = 0;
         uint32_t tokens_after_first_flush = 0;
         std::optional<Nanos> prefill_end;
         std::optional<Nanos> first_token, last_token;
         std::optional<Nanos> first_flush, last_flush;
-        std::optional<Nanos> preempted_since;
-        bool finished = false;
+        bool preempted = false;
+        bool closed = false;    ///< by the door
+        bool finished = false;  ///< by the engine
     };
 
     RequestId request() const noexcept { return request_; }
@@ -116,9 +122,10 @@ class RequestRecord {
 
   private:
     Stream* find(SeqId seq);
+    void on_step(const Event& event);
     void on_share(Stream& stream, const Event& event);
     void on_token(Stream& stream, Nanos time);
-    void note_preemption_end(Nanos time);
+    void note_preemption(Nanos time);
 
     RequestId request_;
     Nanos accepted_;
@@ -126,6 +133,9 @@ class RequestRecord {
     Outcome outcome_ = Outcome::stop;
     std::vector<Stream> streams_;
     std::vector<StepPart> steps_;
+    StepId last_step_{};
+    std::optional<Nanos> preempted_since_;  ///< since when all its live streams have been
+    std::optional<Nanos> last_token_;
     std::vector<Interval> loads_, restores_, transfers_, preemptions_, slow_, texts_, masks_;
     std::vector<Nanos> flush_gaps_, token_gaps_;
     uint32_t preemption_count_ = 0;
