@@ -1,27 +1,10 @@
 // Goal: speed never changes text. Method: the scores of the same tokens, bit for bit, under every way to compute them.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 
+#include "engine/testing/allocations.h"
 #include "engine/testing/step_rig.h"
-
-namespace {
-
-std::atomic<bool> counting{false};
-std::atomic<uint64_t> allocations{0};
-
-}  // namespace
-
-void* operator new(size_t n) {
-    if (counting) allocations++;
-    if (void* p = std::malloc(n)) return p;
-    throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace cadans::engine {
 namespace {
@@ -120,10 +103,12 @@ TEST_P(Bits, do_not_depend_on_what_a_page_held_before) {
     expect_same_bits(reference, again, "used pages");
 }
 
-INSTANTIATE_TEST_SUITE_P(every_family, Bits, ::testing::ValuesIn(shapes()), [](const auto& info) {
-    return std::string(info.param.family) + "_" + std::string(model::tensor_type_info(info.param.type).name) +
-           (info.param.tied ? "" : "_untied");
-});
+std::string name_of(const ::testing::TestParamInfo<TinyModel>& shape) {
+    return std::string(shape.param.family) + "_" + std::string(model::tensor_type_info(shape.param.type).name) +
+           (shape.param.tied ? "" : "_untied");
+}
+
+INSTANTIATE_TEST_SUITE_P(every_family, Bits, ::testing::ValuesIn(shapes()), name_of);
 
 TEST(step, allocates_nothing_once_it_is_warm) {
     StepRig rig({.family = "gemma3", .type = TensorType::q8_0, .layers = 7, .kv_heads = 1}, 2, *kernels::choose_isa());
@@ -136,11 +121,9 @@ TEST(step, allocates_nothing_once_it_is_warm) {
     const std::vector<StepRig::Sequence*> all = {&s};
     const std::vector<uint32_t> one = {1};
     for (int i = 0; i < 20; i++) rig.step(all, one, true);
-    allocations = 0;
-    counting = true;
+    testing::start_counting_allocations();
     for (int i = 0; i < 150; i++) rig.step(all, one, true);
-    counting = false;
-    EXPECT_EQ(allocations, 0u);
+    EXPECT_EQ(testing::stop_counting_allocations(), 0u);
 }
 
 TEST(step, a_different_prompt_gives_different_bits) {

@@ -26,7 +26,7 @@ struct SamplingParams {
     uint32_t repeat_last_n = 64;  ///< how far back the three penalties look
     float presence_penalty = 0.0F;
     float frequency_penalty = 0.0F;
-    std::vector<LogitBias> logit_bias;  ///< ascending by token; holds the end tokens at -inf for ignore_eos
+    std::vector<LogitBias> logit_bias = {};  ///< ascending by token; holds the end tokens at -inf for ignore_eos
     uint64_t seed = 0;
     uint32_t choice = 0;       ///< which of the request's n answers this is
     bool logprobs = false;     ///< score the chosen token
