@@ -120,16 +120,17 @@ def post_all(server, seeds):
     return statuses, problems
 
 
-def sanitized_binary():
+def sanitized(target, path):
+    """Builds a target with the address and undefined-behaviour sanitizers; its path."""
     if not (ROOT / "build/dev/build.ninja").exists():
         subprocess.run(["cmake", "--preset", "dev"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["ninja", "-C", "build/dev", "--quiet", "cadans"], cwd=ROOT, check=True)
-    return ROOT / "build/dev/cadans"
+    subprocess.run(["ninja", "-C", "build/dev", "--quiet", target], cwd=ROOT, check=True)
+    return ROOT / "build/dev" / path
 
 
 def prove(evidence):
     import models
-    binary = sanitized_binary()
+    binary = sanitized("cadans", "cadans")
     server = Server(models.tiny("llama", "q8_0"), "--context", 256, env={"ASAN_OPTIONS": "detect_leaks=1", "UBSAN_OPTIONS": "halt_on_error=1"})
     server.command[0] = str(binary)
     with server:
