@@ -61,6 +61,28 @@ std::string FakeExecutor::run_item(const StepItem& item, bool failed, StepResult
     return {};
 }
 
+namespace {
+
+/// A policy that no one would want: any order, any share, anyone next, often nobody but one. The promises
+/// are the scheduler's, so they must hold under it too.
+Policy erratic() {
+    return {"erratic",
+            [](const View& view) {
+                return static_cast<uint32_t>(mix64(static_cast<uint64_t>(view.now)) % view.waiting.size());
+            },
+            [](const View& view, std::vector<Share>& shares) {
+                const auto count = static_cast<uint32_t>(view.running.size());
+                for (uint32_t i = 0; i < count; i++) {
+                    const uint64_t noise = mix64(static_cast<uint64_t>(view.now) * 31 + i);
+                    if (noise % 3 == 0 && i + 1 < count) continue;
+                    const uint32_t one = static_cast<uint32_t>((i + static_cast<uint64_t>(view.now)) % count);
+                    shares.push_back({one, static_cast<uint32_t>(1 + noise / 3 % 50)});
+                }
+            }};
+}
+
+}  // namespace
+
 House RandomWorld::random_house(RandomWorld& world) {
     House house;
     house.limits.max_running = static_cast<uint32_t>(1 + world.draw(12));
@@ -85,7 +107,7 @@ House RandomWorld::random_house(RandomWorld& world) {
 RandomWorld::RandomWorld(uint64_t seed)
     : seed_(seed),
       house_(random_house(*this)),
-      scheduler_(house_, static_chunk()),
+      scheduler_(house_, chance(75) ? static_chunk() : erratic()),
       executor_(scheduler_.house(), scheduler_.pages()),
       to_come_(static_cast<uint32_t>(1 + draw(30))) {}
 
@@ -227,7 +249,7 @@ std::string RandomWorld::run() {
             if (scheduler_.plan(now_, events_) != nullptr) return "two steps in flight";
             admit_some();
             cancel_some();
-            scheduler_.check_invariants();
+            scheduler_.check_invariants();  // also after calls during the step
             const auto fails = [&](SeqId seq) { return expected_.at(seq).will_fail && chance(20); };
             if (std::string wrong = executor_.run(*plan, now_, fails, result); !wrong.empty()) return wrong;
             scheduler_.commit(result, result.end, events_);
