@@ -40,7 +40,12 @@ struct Bench {
         result.end = ++now;
         for (const StepItem& item : plan.items) {
             const auto at = static_cast<uint32_t>(result.accepted.size());
-            result.items.push_back({item.seq, item.count, at, at + item.sample, 0, 0, item.seq == fails});
+            const auto scores = static_cast<uint32_t>(result.scores.size());
+            for (uint32_t p = item.first; item.score && p < item.first + item.count && p + 1 < item.known.size(); p++) {
+                result.scores.push_back({item.known[p + 1], -1.0F, 0, {}});
+            }
+            result.items.push_back({item.seq, item.count, at, at + item.sample, scores,
+                                    static_cast<uint32_t>(result.scores.size()), item.seq == fails});
             if (item.sample) result.accepted.push_back({next, 0.0F, 0, {}});
         }
         scheduler.commit(result, now, events);
@@ -288,26 +293,27 @@ TEST(scheduler, scores_are_asked_for_only_where_they_are_owed) {
     uint32_t scoring_steps = 0;
     while (const StepPlan* plan = bench.plan()) {
         scoring_steps += plan->items[0].score;
-        // This executor brings the scores of every row that has a next token.
-        bench.result.clear();
-        const StepItem& item = plan->items[0];
-        ItemResult got{.seq = item.seq, .computed = item.count};
-        if (item.score) {
-            for (uint32_t p = item.first; p < item.first + item.count && p + 1 < item.known.size(); p++) {
-                bench.result.scores.push_back({item.known[p + 1], -1.0F, 0, {}});
-            }
-        }
-        got.scores_end = static_cast<uint32_t>(bench.result.scores.size());
-        got.accepted_end = item.sample;
-        if (item.sample) bench.result.accepted.push_back({TokenId{2}, 0.0F, 0, {}});
-        bench.result.items.push_back(got);
-        bench.result.id = plan->id;
-        bench.scheduler.commit(bench.result, 0, bench.events);
+        bench.commit(*plan);
     }
     EXPECT_EQ(scoring_steps, 3u);
     const auto scores = bench.of(EventKind::prompt_score);
     ASSERT_EQ(scores.size(), 19u);
     for (uint32_t i = 0; i < 19; i++) EXPECT_EQ(scores[i].position, i + 1);
+}
+
+// The echoed prompt loses its pages in its middle; computed again, its chunks fall elsewhere.
+TEST(scheduler, a_score_is_told_once_though_its_row_is_computed_twice) {
+    Bench bench(house(6, {.max_rows = 16, .max_running = 4, .prefill_chunk = 3}));
+    ASSERT_TRUE(bench.scheduler.admit(request(1, 32, 150), 0));
+    SequenceRequest echo = request(2, 120, 1);
+    echo.score_prompt = true;
+    ASSERT_TRUE(bench.scheduler.admit(echo, 0));
+    while (bench.step()) {
+    }
+    ASSERT_EQ(bench.of(EventKind::preempted).size(), 1u);
+    const auto scores = bench.of(EventKind::prompt_score);
+    ASSERT_EQ(scores.size(), 119u);
+    for (uint32_t i = 0; i < 119; i++) EXPECT_EQ(scores[i].position, i + 1);
 }
 
 TEST(scheduler, window_pages_are_freed_once_out_of_reach) {
