@@ -34,12 +34,12 @@ void Flights::land(std::list<Flight>::iterator flight, SeqId seq) {
     if (flight->open.empty()) flights_.erase(flight);
 }
 
-void Flights::take(runtime::Fanout& fanout, Nanos now) {
+void Flights::take(runtime::Fanout& fanout) {
     fanout.take(events_);
     touched_.clear();
     const auto tell = [&](Flight& flight, const Event& event) {
         if (flight.listener == nullptr) return;
-        flight.listener->on(event, now);
+        flight.listener->on(event);
         if (std::find(touched_.begin(), touched_.end(), flight.listener) == touched_.end())
             touched_.push_back(flight.listener);
     };
@@ -54,7 +54,7 @@ void Flights::take(runtime::Fanout& fanout, Nanos now) {
         tell(*flight, event);
         if (event.kind == EventKind::finished) land(flight, event.seq);
     }
-    for (EventListener* listener : touched_) listener->settled(now);
+    for (EventListener* listener : touched_) listener->settled();
 }
 
 uint32_t Flights::older_than(const EventListener& listener) const {

@@ -15,8 +15,8 @@ namespace cadans::serve {
 class EventListener {
   public:
     virtual ~EventListener() = default;
-    virtual void on(const Event& event, Nanos now) = 0;
-    virtual void settled(Nanos now) = 0;  ///< after the last event of one take
+    virtual void on(const Event& event) = 0;
+    virtual void settled() = 0;  ///< after the last event of one take
 };
 
 /// A place in the queue stays taken until the engine has ended every sequence of the request, also when its client is
@@ -38,7 +38,7 @@ class Flights {
     void forget(SeqId seq);
 
     /// Hands out all that the fanout holds.
-    void take(runtime::Fanout& fanout, Nanos now);
+    void take(runtime::Fanout& fanout);
 
     /// How many requests came before this one and have not ended.
     uint32_t older_than(const EventListener& listener) const;

@@ -105,7 +105,7 @@ Generation::Choice* Generation::find(SeqId seq) noexcept {
     return nullptr;
 }
 
-void Generation::on(const Event& event, Nanos now) {
+void Generation::on(const Event& event) {
     if (over_) return;
     if (event.kind == EventKind::step_begin) return record_.on(event);
     Choice* choice = find(event.seq);
@@ -121,7 +121,6 @@ void Generation::on(const Event& event, Nanos now) {
             progress_due_ = true;
             break;
         case EventKind::token:
-            if (!text_begin_) text_begin_ = now;
             on_token(*choice, event);
             break;
         case EventKind::prompt_score:
@@ -129,7 +128,6 @@ void Generation::on(const Event& event, Nanos now) {
                 choice->pending.scored.push_back({event.score, choice->prompt->offsets[event.position], true});
             break;
         case EventKind::finished:
-            if (!text_begin_) text_begin_ = now;
             on_finished(*choice, event);
             break;
         default:
@@ -153,6 +151,7 @@ void Generation::on_token(Choice& choice, const Event& event) {
     take_text(choice, std::move(delta));
     if (!stopped) return;
     choice.reason = FinishReason::stop;
+    record_.closed(choice.seq);
     take_text(choice, choice.stream.finish(false));
     inbox_->cancel(choice.seq);
 }
@@ -172,11 +171,7 @@ void Generation::take_text(Choice& choice, TextDelta delta) {
     choice.pending.reasoning += delta.reasoning;
 }
 
-void Generation::settled(Nanos) {
-    if (!request_.stream && text_begin_ && !over_) {
-        record_.made_text({*text_begin_, steady_now()});
-        text_begin_.reset();
-    }
+void Generation::settled() {
     if (on_change && (request_.stream || complete())) on_change();
 }
 
@@ -234,10 +229,6 @@ void Generation::flushed(Nanos begin, Nanos end, bool waited) {
         choice.unflushed_tokens = 0;
         choice.in_flush = false;
     }
-    if (text_begin_) {
-        record_.made_text({*text_begin_, waited ? begin : end});
-        text_begin_.reset();
-    }
     if (waited) record_.waited_for_client({begin, end});
 }
 
@@ -268,7 +259,6 @@ Closing Generation::close(metrics::Outcome outcome) {
     check(!over_, "a request is closed once");
     over_ = true;
     const Nanos now = steady_now();
-    if (text_begin_) record_.made_text({*text_begin_, now});
     record_.done(outcome, now);
     Closing closing;
     closing.figures = metrics::figures_of(record_);

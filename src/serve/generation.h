@@ -58,8 +58,8 @@ class Generation final : public EventListener {
     void fail(Error error);  ///< ends it as an error that the client sees
     void abandon();          ///< the client is gone
 
-    void on(const Event& event, Nanos now) override;
-    void settled(Nanos now) override;
+    void on(const Event& event) override;
+    void settled() override;
 
   private:
     struct Choice {
@@ -102,7 +102,6 @@ class Generation final : public EventListener {
     runtime::Inbox* inbox_ = nullptr;
     std::optional<Ledger> ledger_;
 
-    std::optional<Nanos> text_begin_;  // since when tokens are being made into text
     std::optional<Nanos> prefill_begin_;
     bool progress_due_ = true;
     bool over_ = false;  // counted

@@ -108,7 +108,7 @@ asio::awaitable<void> Server::Core::hear_engine() {
     while (engine_events.is_open()) {
         const auto [error, bytes] = co_await engine_events.async_read_some(asio::buffer(&count, sizeof count), kResult);
         if (error) co_return;
-        if (flights && house) flights->take(house->fanout, steady_now());
+        if (flights && house) flights->take(house->fanout);
     }
 }
 

@@ -50,7 +50,10 @@ class FakeEngine {
             inbox_.ended(ended_, steady_now());
             ended_ = 0;
             running = static_cast<uint32_t>(live_.size());
-            if (!events_.empty()) fanout_.publish(events_, Occupancy{.running = running.load()});
+            if (events_.empty()) continue;
+            Occupancy occupancy;
+            occupancy.running = running.load();
+            fanout_.publish(events_, occupancy);
         }
     }
 

@@ -78,7 +78,9 @@ class TestHouse {
     }
 
     /// What every sequence says.
-    void say(std::string_view text) { engine->script = tokenizer.encode(text, {.add_special = false, .parse_special = true}); }
+    void say(std::string_view text) {
+        engine->script = tokenizer.encode(text, {.add_special = false, .parse_special = true});
+    }
 
     TestReply get(std::string_view path) { return TestClient(server->port()).exchange("GET", path); }
     TestReply post(std::string_view path, std::string_view body) {
