@@ -6,19 +6,6 @@ import models
 from server import Server
 
 
-def used_pages(server):
-    return sum(value for name, value in server.metrics().items() if name.startswith("cadans_pages") and "leased" in name)
-
-
-def wait_until(condition, seconds=10):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return condition()
-
-
 def test_a_prompt_that_can_never_fit_blocks_nobody():
     """Pool of 2,048 tokens, model of 8,192: two layers of two heads of 64 at 2 bytes are 1,024 bytes a token."""
     pool = 3 * 2 * 2 * 32 * 2 * 2048   # tiny-llama3: layers, keys and values, kv heads, head size, bytes, tokens

@@ -124,13 +124,20 @@ def test_a_key_guards_every_route():
 
 
 def test_settings_come_from_flags_then_environment_then_file(tmp_path):
-    (tmp_path / "cadans.toml").write_text("context = 300\nqueue = 3\n")
-    long = {"prompt": [5] * 350, "max_tokens": 1}
+    config, long = tmp_path / "cadans.toml", {"prompt": [5] * 350, "max_tokens": 1}
+    config.write_text("context = 300\n")
     model = models.tiny(*TINY)
-    with Server(model, env={"CADANS_CONTEXT": "200"}) as server:
-        assert "200" in server.post("/v1/completions", long)[1]["error"]["message"]
-    with Server(model, "--context", 100, env={"CADANS_CONTEXT": "200"}) as server:
-        assert "100" in server.post("/v1/completions", long)[1]["error"]["message"]
+    for limit, flags, env in ((300, [], {}), (200, [], {"CADANS_CONTEXT": "200"}), (100, ["--context", 100], {"CADANS_CONTEXT": "200"})):
+        with Server(model, "--config", config, *flags, env=env) as server:
+            assert str(limit) in server.post("/v1/completions", long)[1]["error"]["message"]
+
+
+def test_a_configuration_file_with_a_mistake_is_named(tmp_path):
+    config = tmp_path / "cadans.toml"
+    for text in ("context = 'many'\n", "contxt = 300\n", "context = \n"):
+        config.write_text(text)
+        result = run("serve", "--model", models.tiny(*TINY), "--config", config, "--port", free_port(), timeout=30)
+        assert result.returncode in (1, 2) and "cadans.toml" in result.stderr, result
 
 
 def test_several_models_are_served_by_name():
