@@ -68,7 +68,7 @@ void CpuExecutor::submit(const StepPlan& plan) {
     result_.id = plan.id;
     result_.begin = steady_now();
     for (const StepItem& item : plan.items)
-        result_.items.push_back({.seq = item.seq, .computed = item.first + item.count});
+        result_.items.push_back({.seq = item.seq, .computed = item.count});
     for (uint16_t m = 0; m < models_.size(); m++) run_model(*models_[m], plan, ModelId{m});
     result_.end = steady_now();
     finished_ = true;

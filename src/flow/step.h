@@ -52,7 +52,7 @@ struct StepPlan {
 /// What one item brought. Ranges index StepResult::accepted and ::scores.
 struct ItemResult {
     SeqId seq{};
-    uint32_t computed = 0;  ///< tokens whose keys and values are now in the pages, drafts kept included
+    uint32_t computed = 0;  ///< of the tokens given, from the first on: those that stay (a refused draft does not)
     uint32_t accepted_begin = 0, accepted_end = 0;
     uint32_t scores_begin = 0, scores_end = 0;
     bool failed = false;  ///< a logit was not a number: this sequence ends with an error, others go on

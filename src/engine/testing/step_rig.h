@@ -72,7 +72,7 @@ class StepRig {
         const StepResult& result = *executor_->poll();
         for (const ItemResult& item : result.items) {
             Sequence& s = *all[index(item.seq)];
-            s.computed = item.computed;
+            s.computed += item.computed;
             s.scores.insert(s.scores.end(), result.scores.begin() + item.scores_begin,
                             result.scores.begin() + item.scores_end);
         }
