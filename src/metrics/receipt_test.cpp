@@ -51,11 +51,13 @@ TEST(receipt, a_quiet_request_is_parse_tokenize_queue_and_steps) {
     record.on(step(1, 150, 250, 8, 0));
     record.on(share(1, 150, 250, Phase::prefill, 8, 8));
     record.on(of(EventKind::token, 250));
+    record.made_text({251, 253});
     record.flushed(kSeq, 1, 253);
     record.on(step(2, 255, 275, 0, 1));
     record.on(share(2, 255, 275, Phase::decode, 1, 8));
     record.on(of(EventKind::token, 275));
     record.on(of(EventKind::finished, 275));
+    record.made_text({276, 279});
     record.flushed(kSeq, 1, 279);
     record.done(Outcome::length, 280);
     const Receipt receipt = make_receipt(record);
@@ -64,8 +66,8 @@ TEST(receipt, a_quiet_request_is_parse_tokenize_queue_and_steps) {
     EXPECT_EQ(receipt[Cause::queue], 19);
     EXPECT_EQ(receipt[Cause::own_prefill], 100);
     EXPECT_EQ(receipt[Cause::own_decode], 20);
-    EXPECT_EQ(receipt[Cause::sample_and_text], 3 + 5);
-    EXPECT_EQ(receipt[Cause::scheduler], 1 + 2);
+    EXPECT_EQ(receipt[Cause::sample_and_text], 2 + 3);
+    EXPECT_EQ(receipt[Cause::scheduler], 1 + 1 + 2 + 1 + 1);
     EXPECT_EQ(receipt.total(), 180);
 }
 
@@ -180,7 +182,7 @@ class RandomRequest {
         now += tick(20);
         for (auto wait :
              {&RequestRecord::waited_for_load, &RequestRecord::waited_for_restore, &RequestRecord::waited_for_transfer,
-              &RequestRecord::waited_for_client, &RequestRecord::made_mask}) {
+              &RequestRecord::waited_for_client, &RequestRecord::made_text, &RequestRecord::made_mask}) {
             while (chance(30)) (record.*wait)(span());
         }
         if (chance(90)) record.tokenized(now);

@@ -29,7 +29,6 @@ void RequestRecord::flushed(SeqId seq, uint32_t tokens, Nanos now) {
         stream->first_flush = now;
     }
     stream->last_flush = now;
-    if (stream->last_token) texts_.push_back({*stream->last_token, now});
 }
 
 void RequestRecord::done(Outcome outcome, Nanos now) {
@@ -37,7 +36,6 @@ void RequestRecord::done(Outcome outcome, Nanos now) {
     outcome_ = outcome;
     if (preempted_since_) preemptions_.push_back({*preempted_since_, now});
     preempted_since_.reset();
-    if (last_token_) texts_.push_back({*last_token_, now});
     done_ = now;
 }
 
@@ -109,7 +107,6 @@ void RequestRecord::on_token(Stream& stream, Nanos time) {
     if (!stream.first_token) stream.first_token = time;
     stream.last_token = time;
     stream.output_tokens++;
-    last_token_ = std::max(last_token_.value_or(time), time);
 }
 
 void RequestRecord::note_preemption(Nanos time) {

@@ -57,6 +57,7 @@ class RequestRecord {
     void waited_for_restore(Interval span) { restores_.push_back(span); }
     void waited_for_transfer(Interval span) { transfers_.push_back(span); }
     void waited_for_client(Interval span) { slow_.push_back(span); }
+    void made_text(Interval span) { texts_.push_back(span); }
     void made_mask(Interval span) { masks_.push_back(span); }
 
     /// The door has ended this stream itself (a stop string): tokens that come after are not counted. Call it
@@ -65,7 +66,6 @@ class RequestRecord {
 
     /// Bytes holding the text of `tokens` more tokens of that sequence went to the kernel. A write that
     /// carries no text (headers, comments, progress) is no flush. An answer that does not stream has none.
-    /// The time from the last token to here counts as making text.
     void flushed(SeqId seq, uint32_t tokens, Nanos now);
 
     /// The end: when the last text was handed over, before the final frame is built. Once.
@@ -135,7 +135,6 @@ class RequestRecord {
     std::vector<StepPart> steps_;
     StepId last_step_{};
     std::optional<Nanos> preempted_since_;  ///< since when all its live streams have been
-    std::optional<Nanos> last_token_;
     std::vector<Interval> loads_, restores_, transfers_, preemptions_, slow_, texts_, masks_;
     std::vector<Nanos> flush_gaps_, token_gaps_;
     uint32_t preemption_count_ = 0;
