@@ -119,7 +119,7 @@ void Server::Core::hear_signals() {
             stop_all();
         else
             begin_drain();
-        hear_signals();
+        if (!finishing) hear_signals();  // a wait that nobody cancels would keep the loop running
     });
 }
 
