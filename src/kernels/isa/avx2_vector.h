@@ -210,6 +210,8 @@ struct Avx2 {
                     else
                         pairs[n.value] = {_mm256_add_epi16(pairs[n.value].lo, product.lo),
                                           _mm256_add_epi16(pairs[n.value].hi, product.hi)};
+                    // Keeps compilers from gathering all products first, which would spill most of them.
+                    asm volatile("" : "+x"(pairs[n.value].lo), "+x"(pairs[n.value].hi));
                 });
             });
             unroll<kRows>([&](auto n) __attribute__((always_inline)) {
