@@ -7,12 +7,15 @@ import path from "node:path";
 const require = createRequire(path.join(path.resolve(process.argv[2]), "x.js"));
 const { Template } = await import(pathToFileURL(require.resolve("@huggingface/jinja")).href);
 
+process.env.TZ = "UTC";
+const RealDate = Date;
 for await (const line of createInterface({ input: process.stdin })) {
   const job = JSON.parse(line);
   const names = { messages: job.messages, add_generation_prompt: job.add_generation_prompt, bos_token: job.bos_token,
                   eos_token: job.eos_token, ...job.variables };
-  const date = new Date(job.now * 1000).toUTCString().split(" ");  // "Sat, 29 Nov 2025 18:30:00 GMT"
-  names.strftime_now = (format) => format.replace("%d", date[1]).replace("%b", date[2]).replace("%Y", date[3]);
+  globalThis.Date = class extends RealDate {
+    constructor() { super(job.now * 1000); }
+  };
   if (job.tools !== null) names.tools = job.tools;
   let out;
   try {

@@ -169,7 +169,8 @@ def main():
         row["refused"] += "error" in reference
         same = mine.get("text") == reference.get("text")
         row["different"] += not same
-        if third is not None and "text" in third and "text" in reference:
+        # That library leaves parts of the language out; where it renders a model's template, the text is the same.
+        if name != "language" and third is not None and "text" in third and "text" in reference:
             row["third"] += 1
             row["third_different"] += third["text"] != mine.get("text")
         if not same and shown < args.show:
@@ -183,7 +184,7 @@ def main():
         with open(args.evidence, "w", encoding="utf-8") as out:
             out.write("# Chat templates against Jinja\n\nWritten by `tests/text/template_differential.py`; not by hand.\n\n"
                       f"Jinja {jinja2.__version__}, set up as transformers does.\n\n{table}")
-    failed = sum(r["different"] > 0 for r in rows.values())
+    failed = sum(r["different"] + r["third_different"] > 0 for r in rows.values())
     print(f"{len(rows) - failed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -120,6 +120,7 @@ Value reverse(Machine& m, const Value& v, Args) {
 }
 
 Value map(Machine& m, const Value& v, Args a) {
+    if (!truth(v)) return m.list({});  // none and false as well, as Jinja has it
     std::vector<Value> items;
     const Value* attribute = a.positional.empty() ? a.get(SIZE_MAX, "attribute") : nullptr;
     const Value* absent = a.get(SIZE_MAX, "default");
@@ -143,6 +144,7 @@ Value map(Machine& m, const Value& v, Args a) {
 
 /// select, reject, selectattr, rejectattr: those items for which a test says `wanted`.
 Value chosen(Machine& m, const Value& v, Args a, bool by_attribute, bool wanted) {
+    if (!truth(v)) return m.list({});
     const size_t test_place = by_attribute ? 1 : 0;
     if (by_attribute && a.positional.empty()) return m.fail("an attribute is missing");
     Arguments rest;
