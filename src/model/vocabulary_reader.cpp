@@ -105,7 +105,8 @@ Result<std::vector<TemplateSource>> read_templates(const GgufFile& file) {
         if (!source) return std::move(source).error();
         templates.push_back({std::string(rest.empty() ? rest : rest.substr(1)), std::string(**source)});
     }
-    std::ranges::stable_partition(templates, [](const TemplateSource& each) { return each.name.empty(); });
+    std::stable_partition(templates.begin(), templates.end(),
+                          [](const TemplateSource& each) { return each.name.empty(); });
     return templates;
 }
 
