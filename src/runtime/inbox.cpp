@@ -38,7 +38,7 @@ Result<Place> Inbox::reserve(uint32_t sequences, Nanos now) {
     std::lock_guard guard(lock_);
     if (draining_) return Error{ErrorCode::unavailable, "the server is shutting down"};
     if (sequences > in_flight_max_) {
-        return Error{ErrorCode::bad_input, std::to_string(sequences) + " answers are asked for at once; at most " +
+        return Error{ErrorCode::too_large, std::to_string(sequences) + " answers are asked for at once; at most " +
                                                std::to_string(in_flight_max_) + " may run and wait"};
     }
     if (in_flight_ + sequences > in_flight_max_) {

@@ -63,7 +63,7 @@ class Inbox {
 
     // For those who ask.
 
-    /// Errors: busy (the limit is reached; names it), unavailable (draining), bad_input (`sequences` alone
+    /// Errors: busy (the limit is reached; names it), unavailable (draining), too_large (`sequences` alone
     /// is over the limit). A refusal touches nothing else.
     Result<Place> reserve(uint32_t sequences, Nanos now);
 

@@ -101,7 +101,7 @@ TEST(inbox, several_answers_take_several_places) {
     auto three = bench.inbox.reserve(3, 0);
     ASSERT_TRUE(three);
     EXPECT_EQ(bench.inbox.reserve(2, 0).error().code, ErrorCode::busy);
-    EXPECT_EQ(bench.inbox.reserve(5, 0).error().code, ErrorCode::bad_input);
+    EXPECT_EQ(bench.inbox.reserve(5, 0).error().code, ErrorCode::too_large);
     Place other;
     other = std::move(*three);
     EXPECT_EQ(bench.inbox.in_flight(), 3u);
