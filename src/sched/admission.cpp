@@ -19,6 +19,10 @@ const ModelFacts* House::find(ModelId model) const noexcept {
     return found == models.end() ? nullptr : &*found;
 }
 
+uint32_t longest_sequence(const House& house, const ModelFacts& model) noexcept {
+    return kv::largest_fit(model, house.limits.max_rows, house.page_bytes);
+}
+
 Status could_run(const House& house, const SequenceRequest& request) {
     const ModelFacts* model = house.find(request.model);
     if (model == nullptr) {
@@ -34,10 +38,9 @@ Status could_run(const House& house, const SequenceRequest& request) {
                         " together; the context holds " + std::to_string(model->context_tokens));
     }
     const uint32_t computed = tokens_computed_max(static_cast<uint32_t>(request.prompt.size()), request.max_new_tokens);
-    if (kv::most_bytes(*model, computed, house.limits.max_rows) > house.page_bytes) {
-        const uint32_t fit = kv::largest_fit(*model, house.limits.max_rows, house.page_bytes);
+    if (const uint32_t longest = longest_sequence(house, *model); computed > longest) {
         return too_long("the request needs room for " + std::to_string(computed) + " tokens; all pages together hold " +
-                        std::to_string(fit));
+                        std::to_string(longest));
     }
 
     for (size_t i = 0; i < request.prompt.size(); i++) {

@@ -25,6 +25,10 @@ constexpr uint32_t tokens_computed_max(uint32_t prompt, uint32_t max_new_tokens)
     return prompt + (max_new_tokens == 0 ? 0 : max_new_tokens - 1);
 }
 
+/// The most tokens, at most the model's context, that one sequence can have computed when it has all pages
+/// to itself: what could_run() measures against. 0 if not even one page of each group fits.
+uint32_t longest_sequence(const House& house, const ModelFacts& model) noexcept;
+
 /// Errors: not_found (model); bad_input (empty prompt, an id outside the vocabulary, end tokens not
 /// ascending); too_long (over the context, or over all pages together; both numbers are named).
 /// Thread-safe. Cost: one pass over the prompt, no allocation unless refused.

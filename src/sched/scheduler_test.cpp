@@ -165,6 +165,16 @@ TEST(scheduler, what_can_never_fit_is_refused_with_both_numbers) {
     EXPECT_FALSE(bench.scheduler.admit(request(3, 10, UINT32_MAX), 0)) << "no sum wraps round";
 }
 
+TEST(scheduler, the_longest_sequence_is_admitted_and_one_token_more_is_not) {
+    House h = house(12);
+    h.models[0].groups.push_back({64, 7});  // a window needs more pages the more rows a step may have
+    const uint32_t longest = longest_sequence(h, h.models[0]);
+    EXPECT_GT(longest, 100u);
+    EXPECT_LT(longest, 400u);
+    EXPECT_TRUE(could_run(h, request(1, longest, 1)));
+    EXPECT_EQ(could_run(h, request(1, longest, 2)).error().code, ErrorCode::too_long);
+}
+
 TEST(scheduler, bad_requests_are_refused_by_name) {
     Bench bench(house(100));
     EXPECT_EQ(bench.scheduler.admit(request(1, 0, 10), 0).error().code, ErrorCode::bad_input);
