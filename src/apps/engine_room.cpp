@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "engine/topology.h"
-#include "kv/page_needs.h"
 #include "model/memory.h"
 #include "model/vocabulary_reader.h"
 
@@ -147,7 +146,7 @@ Result<uint64_t> page_budget(const ComputeSettings& settings) {
 /// Caps each model's context so that one full request fits the budget; refuses one that was asked for and does not.
 Status fit_contexts(EngineRoom& room, const ComputeSettings& settings) {
     for (LoadedModel& loaded : room.models) {
-        const uint32_t fits = kv::largest_fit(loaded.facts, room.house.limits.prefill_chunk, room.house.page_bytes);
+        const uint32_t fits = sched::longest_sequence(room.house, loaded.facts);
         if (fits == 0)
             return Error{ErrorCode::no_memory,
                          fmt::format("{} for keys and values is too little for even one page of {}; raise --kv-memory",
@@ -233,7 +232,7 @@ Result<std::unique_ptr<EngineRoom>> EngineRoom::open(const ComputeSettings& sett
                 static_cast<uint32_t>(std::min<uint64_t>(house.page_bytes / group.bytes_per_page, UINT32_MAX - 1)));
         loaded.facts.model = loaded.card.model = room->executor->add(*loaded.model, pages);
         loaded.card.context_tokens = loaded.facts.context_tokens;
-        loaded.card.kv_tokens = kv::largest_fit(loaded.facts, house.limits.prefill_chunk, house.page_bytes);
+        loaded.card.kv_tokens = sched::longest_sequence(house, loaded.facts);
         house.models.push_back(loaded.facts);
     }
     return room;
