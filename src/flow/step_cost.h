@@ -1,0 +1,100 @@
+// How long a step will take: a few integer coefficients, fitted elsewhere, and the sums that they multiply.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/units.h"
+#include "flow/step.h"
+
+namespace cadans {
+
+/// What a step asks of the machine, as sums over its items. Grows by StepCost::add().
+struct StepShape {
+    uint32_t rows = 0;            ///< tokens computed
+    uint32_t logits_rows = 0;     ///< rows that go through the head: drawn from or scored
+    uint64_t prompt_context = 0;  ///< over rows of items of several rows: keys that the row looks at
+    uint64_t decode_context = 0;  ///< over items of one row: keys that the row looks at
+
+    friend bool operator==(const StepShape&, const StepShape&) = default;
+};
+
+/// Predicted time of a step in picoseconds:
+///   max(weights_ps, row_ps * rows) + step_ps + prompt_key_ps * prompt_context
+///     + decode_key_ps * decode_context + logits_ps * logits_rows
+/// times scale / 1024. The first term is the roofline of the layers: few rows wait for the weights to arrive,
+/// many for the arithmetic. Prompt rows share the keys that they read, decode rows do not: two coefficients.
+/// Integers only, so that whoever decides by it decides the same everywhere. Coefficients are bounded by the
+/// constants below, which keeps every prediction of a step of up to 2^16 rows and 2^24 keys each in 64 bits.
+struct StepCost {
+    static constexpr uint64_t kMostPerStep = 1'000'000'000'000;  ///< 1 s
+    static constexpr uint64_t kMostPerRow = 1'000'000'000'000;
+    static constexpr uint64_t kMostPerKey = 1'000'000;  ///< 1 us
+    static constexpr uint32_t kWhole = 1024;            ///< scale and window_share count in 1/1024
+    static constexpr uint32_t kMostScale = 8 * kWhole;
+
+    uint64_t weights_ps = 0;     ///< reading all weights of the layers once
+    uint64_t row_ps = 0;         ///< arithmetic of one row through all layers
+    uint64_t step_ps = 0;        ///< whatever a step costs anyway
+    uint64_t prompt_key_ps = 0;  ///< one row looking at one key, all layers, in an item of several rows
+    uint64_t decode_key_ps = 0;  ///< the same in an item of one row
+    uint64_t logits_ps = 0;      ///< one row through the head
+    uint32_t window_tokens = 0;  ///< layers with a sliding window see so many keys; 0: there are none
+    uint32_t window_share = 0;   ///< how many of the layers these are, in 1/1024
+    uint32_t scale = kWhole;     ///< measured / predicted of late, in 1/1024
+
+    friend bool operator==(const StepCost&, const StepCost&) = default;
+
+    /// Keys that `rows` rows from position `first` on look at, an average over layers.
+    constexpr uint64_t keys(uint64_t first, uint64_t rows) const noexcept {
+        const uint64_t all = sum_to(first + rows) - sum_to(first);
+        if (window_tokens == 0 || window_share == 0) return all;
+        const uint64_t near = windowed_sum(first + rows) - windowed_sum(first);
+        return (all * (kWhole - window_share) + near * window_share) / kWhole;
+    }
+
+    /// Adds one item to a shape: `rows` rows (at least 1) from position `first` on, `logits` of them scored or drawn
+    /// from.
+    constexpr void add(StepShape& shape, uint32_t first, uint32_t rows, uint32_t logits) const noexcept {
+        shape.rows += rows;
+        shape.logits_rows += logits;
+        (rows > 1 ? shape.prompt_context : shape.decode_context) += keys(first, rows);
+    }
+
+    /// The shape of a plan.
+    StepShape shape_of(const StepPlan& plan) const noexcept {
+        StepShape shape;
+        for (const StepItem& item : plan.items) add(shape, item.first, item.count, logits_of(item));
+        return shape;
+    }
+
+    /// Rows of an item that need logits.
+    static constexpr uint32_t logits_of(const StepItem& item) noexcept {
+        if (item.score) return item.count;
+        return item.sample ? 1 + item.drafts : 0;
+    }
+
+    /// Picoseconds, before the scale. 0 for a step without rows.
+    constexpr uint64_t unscaled_ps(const StepShape& shape) const noexcept {
+        if (shape.rows == 0) return 0;
+        return std::max(weights_ps, row_ps * shape.rows) + step_ps + prompt_key_ps * shape.prompt_context +
+               decode_key_ps * shape.decode_context + logits_ps * shape.logits_rows;
+    }
+
+    /// Predicted time in whole microseconds, rounded up.
+    constexpr Micros predict(const StepShape& shape) const noexcept {
+        constexpr uint64_t kPicosPerMicro = 1'000'000;
+        return static_cast<Micros>((unscaled_ps(shape) / kWhole * scale + kPicosPerMicro - 1) / kPicosPerMicro);
+    }
+
+  private:
+    static constexpr uint64_t sum_to(uint64_t n) noexcept { return n * (n + 1) / 2; }
+
+    /// Sum over the first n rows of min(keys before and at the row, window).
+    constexpr uint64_t windowed_sum(uint64_t n) const noexcept {
+        const uint64_t w = window_tokens;
+        return n <= w ? sum_to(n) : sum_to(w) + (n - w) * w;
+    }
+};
+
+}  // namespace cadans
