@@ -135,18 +135,19 @@ void Server::Core::begin_drain() {
 }
 
 void Server::Core::stop_all() {
+    if (finishing) return;
     readiness.draining = true;
     const std::set<Connection*> all = connections;
     for (Connection* connection : all) {
         connection->close_when_idle();
         connection->fail_generation({ErrorCode::unavailable, "the server is stopping: the answer is not complete", {}});
     }
-    end_if_idle();
     // A client that does not take its last frame is not waited for.
     force_timer.expires_after(std::chrono::seconds(1));
     force_timer.async_wait([this](error_code error) {
         if (!error) finish();
     });
+    end_if_idle();
 }
 
 void Server::Core::end_if_idle() {
