@@ -121,6 +121,7 @@ void Generation::on(const Event& event) {
             progress_due_ = true;
             break;
         case EventKind::token:
+            if (!text_begin_) text_begin_ = steady_now();
             on_token(*choice, event);
             break;
         case EventKind::prompt_score:
@@ -172,6 +173,7 @@ void Generation::take_text(Choice& choice, TextDelta delta) {
 }
 
 void Generation::settled() {
+    if (!request_.stream) note_text(steady_now());
     if (on_change && (request_.stream || complete())) on_change();
 }
 
@@ -229,7 +231,14 @@ void Generation::flushed(Nanos begin, Nanos end, bool waited) {
         choice.unflushed_tokens = 0;
         choice.in_flush = false;
     }
+    note_text(waited ? begin : end);
     if (waited) record_.waited_for_client({begin, end});
+}
+
+// Tokens were being made into text until now.
+void Generation::note_text(Nanos now) {
+    if (text_begin_ && !over_) record_.made_text({*text_begin_, now});
+    text_begin_.reset();
 }
 
 size_t Generation::open_finishes() const noexcept {
@@ -257,8 +266,9 @@ metrics::Outcome Generation::outcome() const noexcept {
 // The one place where a request is counted, whatever became of it.
 Closing Generation::close(metrics::Outcome outcome) {
     check(!over_, "a request is closed once");
-    over_ = true;
     const Nanos now = steady_now();
+    note_text(now);
+    over_ = true;
     record_.done(outcome, now);
     Closing closing;
     closing.figures = metrics::figures_of(record_);

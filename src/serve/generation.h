@@ -82,6 +82,7 @@ class Generation final : public EventListener {
     void take_text(Choice& choice, TextDelta delta);
     void echo_prompt(Choice& choice);
     void write_progress(std::string& out);
+    void note_text(Nanos now);
     size_t open_finishes() const noexcept;
     Closing close(metrics::Outcome outcome);
     metrics::Outcome outcome() const noexcept;
@@ -102,6 +103,7 @@ class Generation final : public EventListener {
     runtime::Inbox* inbox_ = nullptr;
     std::optional<Ledger> ledger_;
 
+    std::optional<Nanos> text_begin_;  // since when tokens are being made into text
     std::optional<Nanos> prefill_begin_;
     bool progress_due_ = true;
     bool over_ = false;  // counted
