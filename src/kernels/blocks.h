@@ -96,6 +96,18 @@ template <WeightType kType>
 inline void gather_codes(const std::byte* block, uint8_t* codes) noexcept {
     using B = Block<kType>;
     const auto* bytes = reinterpret_cast<const uint8_t*>(block);
+    if constexpr (B::kBits == 5 && !B::kSuper) {  // four codes at a time: the fifth bits lie in one word
+        uint32_t high;
+        std::memcpy(&high, block + B::kHigh, sizeof high);
+        for (size_t c = 0; c < 8; ++c) {
+            uint32_t low;
+            std::memcpy(&low, block + B::kQuants + 4 * (c % 4), sizeof low);
+            const uint32_t spread = (high >> 4 * c & 15u) * 0x00204081u & 0x01010101u;  // bit i to byte i
+            const uint32_t four = (low >> (c < 4 ? 0 : 4) & 0x0F0F0F0Fu) | spread << 4;
+            std::memcpy(codes + 4 * c, &four, sizeof four);
+        }
+        return;
+    }
     visit_codes<kType>([&](size_t e, size_t low, int low_shift, size_t high, int high_shift) {
         unsigned code = bytes[low];
         if constexpr (B::kBits == 8) code ^= 0x80u;

@@ -180,6 +180,14 @@ void pack_row(const std::byte* in, size_t row, size_t cols, std::byte* panel) no
     }
 }
 
+/// Rows of floats to [k][16 rows].
+template <size_t kSize>
+void transpose_rows(const std::byte* rows, size_t row_stride, size_t n_rows, size_t cols, std::byte* out) noexcept {
+    for (size_t k = 0; k < cols; ++k)
+        for (size_t r = 0; r < n_rows; ++r)
+            std::memcpy(out + (kPanelRows * k + r) * kSize, rows + r * row_stride + k * kSize, kSize);
+}
+
 }  // namespace
 
 size_t panel_bytes(WeightType type, size_t cols) noexcept {
@@ -197,9 +205,10 @@ void pack_panel(WeightType type, const std::byte* rows, size_t row_stride, size_
     std::memset(out, 0, panel_bytes(type, cols));
     if (!type_info(type).quantised) {
         const size_t size = type_info(type).block_bytes;
-        for (size_t r = 0; r < n_rows; ++r)
-            for (size_t k = 0; k < cols; ++k)
-                std::memcpy(out + (kPanelRows * k + r) * size, rows + r * row_stride + k * size, size);
+        if (size == 2)
+            transpose_rows<2>(rows, row_stride, n_rows, cols, out);
+        else
+            transpose_rows<4>(rows, row_stride, n_rows, cols, out);
         return;
     }
     with_quantised(type, [&]<WeightType kType>() {

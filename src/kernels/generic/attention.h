@@ -209,7 +209,7 @@ struct Attention {
         } else {
             score_rows(FromHalf{keys}, hd, sights, n);
         }
-        for (size_t i = 0; i < n; ++i) soften(head, sights[i]);
+        soften(head, sights, n);
         size_t first = 0, end = kPageTokens, first_used = kPageTokens, end_used = 0;
         for (size_t i = 0; i < n; ++i) {
             if (sights[i].first > first) first = sights[i].first;
@@ -271,11 +271,42 @@ struct Attention {
         });
     }
 
-    /// Scores to weights exp(score - max), with the row's maximum and sum brought up to date.
-    static void soften(const AttentionHead& head, Sight& sight) {
-        Row& row = *sight.row;
-        F low = V::mul(V::load(row.weights), V::set1(head.scale));
-        F high = V::mul(V::load(row.weights + 16), V::set1(head.scale));
+    /// Scores to weights exp(score - max), with each row's maximum and sum brought up to date. What is one number a row
+    /// (the factor of what came before) is computed for 16 rows at a time.
+    static void soften(const AttentionHead& head, Sight* sights, size_t n) {
+        constexpr size_t kRows = (kAttentionTile + 15) / 16 * 16;
+        alignas(64) float old_max[kRows] = {}, max[kRows] = {}, keep[kRows], sum[kRows] = {}, block_sum[kRows] = {};
+        for (size_t i = 0; i < n; ++i) {
+            const Softmax& state = sights[i].row->span;
+            const float block_max = masked_max(head, sights[i]);
+            old_max[i] = state.max;
+            sum[i] = state.sum;
+            max[i] = block_max > state.max ? block_max : state.max;
+        }
+        for (size_t i = 0; i < n; i += 16)
+            V::store(keep + i, exp_lanes<V>(V::sub(V::load(old_max + i), V::load(max + i))));
+        for (size_t i = 0; i < n; ++i) {
+            float* weights = sights[i].row->weights;
+            const F shift = V::set1(max[i]);
+            const F low = exp_lanes<V>(V::sub(V::load(weights), shift));
+            const F high = exp_lanes<V>(V::sub(V::load(weights + 16), shift));
+            V::store(weights, low);
+            V::store(weights + 16, high);
+            block_sum[i] = V::tree_sum(V::add(low, high));
+        }
+        for (size_t i = 0; i < n; i += 16)
+            V::store(sum + i, V::fma(V::load(sum + i), V::load(keep + i), V::load(block_sum + i)));
+        for (size_t i = 0; i < n; ++i) {
+            sights[i].row->span = {max[i], sum[i]};
+            sights[i].keep = keep[i];
+        }
+    }
+
+    /// Scales, caps and masks the scores of one row in place; returns the largest.
+    [[gnu::always_inline]] static float masked_max(const AttentionHead& head, const Sight& sight) {
+        float* weights = sight.row->weights;
+        F low = V::mul(V::load(weights), V::set1(head.scale));
+        F high = V::mul(V::load(weights + 16), V::set1(head.scale));
         if (head.softcap != 0.0f) {
             low = softcap_lanes<V>(low, V::set1(head.softcap));
             high = softcap_lanes<V>(high, V::set1(head.softcap));
@@ -285,16 +316,9 @@ struct Attention {
             low = keep_seen(low, lanes, sight);
             high = keep_seen(high, V::add(lanes, sixteen), sight);
         }
-        const float block_max = V::reduce_max(V::max(low, high));
-        const float max = block_max > row.span.max ? block_max : row.span.max;
-        const F shift = V::set1(max);
-        low = exp_lanes<V>(V::sub(low, shift));
-        high = exp_lanes<V>(V::sub(high, shift));
-        V::store(row.weights, low);
-        V::store(row.weights + 16, high);
-        sight.keep = exp_one(row.span.max - max);
-        row.span.sum = fma_one(row.span.sum, sight.keep, V::tree_sum(V::add(low, high)));
-        row.span.max = max;
+        V::store(weights, low);
+        V::store(weights + 16, high);
+        return V::reduce_max(V::max(low, high));
     }
 
     static F keep_seen(F scores, F tokens, const Sight& sight) {

@@ -18,11 +18,6 @@ template <class V>
     return V::isub(V::as_int(sum), V::as_int(bias));
 }
 
-template <class V>
-[[gnu::always_inline]] inline typename V::F power_of_two(typename V::I exponent) {
-    return V::as_float(V::template ishl<23>(V::iadd(exponent, V::iset1(127))));
-}
-
 /// exp(x): exactly 1 at 0, exactly 0 from -105 down, infinity from 89 up; NaN stays NaN.
 template <class V>
 [[gnu::always_inline]] inline typename V::F exp_lanes(typename V::F x) {
@@ -38,9 +33,7 @@ template <class V>
     p = V::fma(p, r, V::set1(1.6666665459e-1f));
     p = V::fma(p, r, V::set1(5.0000001201e-1f));
     p = V::add(V::fma(p, V::mul(r, r), r), V::set1(1.0f));
-    // Two factors, so that results at both ends of the range come out by ordinary rounding.
-    const auto half = V::template isar<1>(exponent);
-    return V::mul(V::mul(p, power_of_two<V>(half)), power_of_two<V>(V::isub(exponent, half)));
+    return V::scale_by_power(p, exponent);
 }
 
 /// Natural logarithm of positive normal numbers.

@@ -84,7 +84,7 @@ struct Rows {
         V::store_s8(out.codes, low);
         V::store_s8(out.codes + 16, high);
         out.scale = zero ? 0.0f : largest / 127.0f;
-        const int32_t sum_low = V::reduce_sum(low), sum_high = V::reduce_sum(high);
+        const int32_t sum_low = V::sum_s8(out.codes), sum_high = V::sum_s8(out.codes + 16);
         out.scaled_sum = out.scale * static_cast<float>(sum_low + sum_high);
         out.neg_sum = -(sum_low + sum_high);
         out.neg_sum_hi = -sum_high;

@@ -147,11 +147,14 @@ struct Avx2 {
         const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
         _mm_storeu_si128(reinterpret_cast<__m128i_u*>(p), bytes);
     }
-    static int32_t reduce_sum(I a) {
-        const __m256i s8 = _mm256_add_epi32(a.lo, a.hi);
-        const __m128i s4 = _mm_add_epi32(_mm256_castsi256_si128(s8), _mm256_extracti128_si256(s8, 1));
-        const __m128i s2 = _mm_add_epi32(s4, _mm_shuffle_epi32(s4, 0x4E));
-        return _mm_cvtsi128_si32(_mm_add_epi32(s2, _mm_shuffle_epi32(s2, 0xB1)));
+    static int32_t sum_s8(const int8_t* p) {
+        const __m128i raised = _mm_xor_si128(load128(p), _mm_set1_epi8(static_cast<char>(0x80)));  // x + 128
+        const __m128i sums = _mm_sad_epu8(raised, _mm_setzero_si128());
+        return _mm_cvtsi128_si32(_mm_add_epi32(sums, _mm_shuffle_epi32(sums, 0x4E))) - 16 * 128;
+    }
+    static F scale_by_power(F a, I n) {
+        const I half = isar<1>(n);
+        return mul(mul(a, power_of_two(half)), power_of_two(isub(n, half)));
     }
 
     static B bload(const void* p) {
@@ -222,6 +225,7 @@ struct Avx2 {
     }
 
   private:
+    static F power_of_two(I n) { return as_float(ishl<23>(iadd(n, iset1(127)))); }
     static F both(__m256 x) { return {x, x}; }
     static __m128i load128(const void* p) { return _mm_loadu_si128(static_cast<const __m128i_u*>(p)); }
     static const void* next16(const void* p) { return static_cast<const char*>(p) + 16; }

@@ -95,12 +95,12 @@ struct Avx512 {
     static I widen_u8(const void* p) { return _mm512_cvtepu8_epi32(load128(p)); }
     static I widen_s8(const void* p) { return _mm512_cvtepi8_epi32(load128(p)); }
     static void store_s8(int8_t* p, I a) { _mm_storeu_si128(reinterpret_cast<__m128i_u*>(p), _mm512_cvtepi32_epi8(a)); }
-    static int32_t reduce_sum(I a) {
-        const __m256i s8 = _mm256_add_epi32(_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64(a, 1));
-        const __m128i s4 = _mm_add_epi32(_mm256_castsi256_si128(s8), _mm256_extracti128_si256(s8, 1));
-        const __m128i s2 = _mm_add_epi32(s4, _mm_shuffle_epi32(s4, 0x4E));
-        return _mm_cvtsi128_si32(_mm_add_epi32(s2, _mm_shuffle_epi32(s2, 0xB1)));
+    static int32_t sum_s8(const int8_t* p) {
+        const __m128i raised = _mm_xor_si128(load128(p), _mm_set1_epi8(static_cast<char>(0x80)));  // x + 128
+        const __m128i sums = _mm_sad_epu8(raised, _mm_setzero_si128());
+        return _mm_cvtsi128_si32(_mm_add_epi32(sums, _mm_shuffle_epi32(sums, 0x4E))) - 16 * 128;
     }
+    static F scale_by_power(F a, I n) { return _mm512_scalef_ps(a, _mm512_cvtepi32_ps(n)); }
 
     static B bload(const void* p) { return _mm512_loadu_si512(p); }
     static void bstore(void* p, B a) { _mm512_storeu_si512(p, a); }

@@ -202,10 +202,16 @@ struct Scalar {
     static void store_s8(int8_t* p, I a) {
         for (size_t i = 0; i < 16; ++i) p[i] = static_cast<int8_t>(a.lane[i] & 0xFFu);
     }
-    static int32_t reduce_sum(I a) {
-        uint32_t sum = 0;
-        for (size_t i = 0; i < 16; ++i) sum += a.lane[i];
-        return static_cast<int32_t>(sum);
+    /// The sum of 16 bytes.
+    static int32_t sum_s8(const int8_t* p) {
+        int32_t sum = 0;
+        for (size_t i = 0; i < 16; ++i) sum += p[i];
+        return sum;
+    }
+    /// a * 2^n, rounded once, for |a| in [1/2, 4] and |n| <= 200: in two factors, of which the first is exact.
+    static F scale_by_power(F a, I n) {
+        const I half = isar<1>(n);
+        return mul(mul(a, power_of_two(half)), power_of_two(isub(n, half)));
     }
 
     static B bload(const void* p) {
@@ -242,6 +248,8 @@ struct Scalar {
     }
 
   private:
+    static F power_of_two(I n) { return as_float(ishl<23>(iadd(n, iset1(127)))); }
+
     static void dot_chunk(const B& w, const int8_t* a, I& sum) {
         for (size_t r = 0; r < 16; ++r) {
             int32_t total = 0;
