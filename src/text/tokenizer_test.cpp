@@ -4,7 +4,9 @@
 
 #include <chrono>
 
+#include "base/random.h"
 #include "text/detokenizer.h"
+#include "text/round_trip.h"
 #include "text/test_vocabulary.h"
 #include "text/utf8.h"
 
@@ -155,6 +157,43 @@ TEST(tokenizer, no_text_makes_it_slow) {
     const Tokenizer t = make(small_sentencepiece());
     for (const auto& text : texts) EXPECT_GT(t.encode(text).size(), 0u);
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+}
+
+/// Goal: no bytes crash it, get lost, or become a control token. Method: pieces of hostile text, put together by seed.
+TEST(tokenizer, any_bytes_survive) {
+    const std::vector<std::string> pieces = {"hello",
+                                             " ",
+                                             "  ",
+                                             "\n",
+                                             "<|im_end|>",
+                                             "<s>",
+                                             "<think>",
+                                             "'s",
+                                             "'LL",
+                                             "123",
+                                             "é",
+                                             "e\xCC\x81",
+                                             "漢",
+                                             "\xF0\x9F\x98\x80",
+                                             "\xE2\x96\x81",
+                                             "\xFF",
+                                             "\xE2\x82",
+                                             "\xED\xA0\x80",
+                                             "A",
+                                             "ß",
+                                             "/",
+                                             "\r\n",
+                                             "\t",
+                                             std::string(1, '\0'),
+                                             "<0x0A>",
+                                             "\xC5\xBF"};
+    for (uint64_t seed = 0; seed < 3000; seed++) {
+        std::string text;
+        uint64_t random = mix64(seed);
+        for (uint64_t i = 0, n = random % 12; i < n; i++) text += pieces[(random = mix64(random)) % pieces.size()];
+        if (seed % 3 == 0 && !text.empty()) text[random % text.size()] = static_cast<char>(random >> 8);
+        check_round_trip(text);
+    }
 }
 
 TEST(detokenizer, never_splits_a_character) {

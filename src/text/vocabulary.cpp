@@ -172,9 +172,9 @@ Status VocabularyBuilder::take_token(uint32_t id) {
     made_.kinds_.push_back(kind);
     made_.spellings_.push_back(keep(made_.spelling_pool_, token));
     made_.bytes_.push_back(keep(made_.bytes_pool_, bytes_of(token, kind)));
-    if (!token.empty()) made_.by_spelling_.try_emplace(made_.spelling(TokenId{id}), TokenId{id});
+    if (!token.empty()) made_.by_spelling_.insert(made_.spelling(TokenId{id}), TokenId{id});
     if (made_.model_ == VocabularyModel::byte_bpe && kind == TokenKind::normal)
-        made_.by_bytes_.try_emplace(made_.bytes(TokenId{id}), TokenId{id});
+        made_.by_bytes_.insert(made_.bytes(TokenId{id}), TokenId{id});
     return Ok{};
 }
 
@@ -303,8 +303,7 @@ bool Vocabulary::ends_generation(TokenId id) const noexcept {
 }
 
 std::optional<TokenId> Vocabulary::find(std::string_view spelling) const noexcept {
-    const auto found = by_spelling_.find(spelling);
-    return found == by_spelling_.end() ? std::nullopt : std::optional(found->second);
+    return by_spelling_.find(spelling);
 }
 
 std::optional<TokenId> Vocabulary::find_plain(std::string_view spelling) const noexcept {
@@ -312,10 +311,7 @@ std::optional<TokenId> Vocabulary::find_plain(std::string_view spelling) const n
     return id && (kind(*id) == TokenKind::normal || kind(*id) == TokenKind::user_defined) ? id : std::nullopt;
 }
 
-std::optional<TokenId> Vocabulary::find_word(std::string_view bytes) const noexcept {
-    const auto found = by_bytes_.find(bytes);
-    return found == by_bytes_.end() ? std::nullopt : std::optional(found->second);
-}
+std::optional<TokenId> Vocabulary::find_word(std::string_view bytes) const noexcept { return by_bytes_.find(bytes); }
 
 std::optional<TokenId> Vocabulary::byte_token(uint8_t byte) const noexcept {
     const TokenId id = byte_tokens_[byte];

@@ -6,11 +6,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "text/text_index.h"
 
 namespace cadans::text {
 
@@ -114,10 +114,10 @@ class Vocabulary {
     std::vector<Slice> spellings_, bytes_;
     std::vector<TokenKind> kinds_;
     std::vector<float> scores_;
-    std::unordered_map<std::string_view, TokenId> by_spelling_;
-    std::unordered_map<std::string_view, TokenId> by_bytes_;  // normal tokens of byte_bpe
-    std::vector<std::pair<uint64_t, Merge>> merges_;          // open addressing, a power of two of slots
-    std::vector<TokenId> byte_tokens_;                        // 256 entries, kNone where there is none
+    TextIndex by_spelling_;
+    TextIndex by_bytes_;                              // normal tokens of byte_bpe
+    std::vector<std::pair<uint64_t, Merge>> merges_;  // open addressing, a power of two of slots
+    std::vector<TokenId> byte_tokens_;                // 256 entries, kNone where there is none
     std::vector<TokenId> end_of_generation_;
     std::optional<TokenId> bos_, eos_, eot_, eom_, unknown_, padding_;
     bool add_bos_ = false, add_eos_ = false, add_space_prefix_ = false;
