@@ -22,16 +22,16 @@ struct StepShape {
 /// Predicted time of a step in picoseconds:
 ///   max(weights_ps, row_ps * rows) + step_ps + prompt_key_ps * prompt_context
 ///     + decode_key_ps * decode_context + logits_ps * logits_rows
-/// times scale / 1024. The first term is the roofline of the layers: few rows wait for the weights to arrive,
+/// times a scale / 1024. The first term is the roofline of the layers: few rows wait for the weights to arrive,
 /// many for the arithmetic. Prompt rows share the keys that they read, decode rows do not: two coefficients.
-/// Integers only, so that whoever decides by it decides the same everywhere. Coefficients are bounded by the
-/// constants below, which keeps every prediction of a step of up to 2^16 rows and 2^24 keys each in 64 bits.
+/// Two scales follow what is measured: one of steps of single rows only, one of steps with a prompt's rows.
+/// Integers only, so that whoever decides by it decides the same everywhere. Within the bounds below every
+/// prediction of a step of up to 2^12 rows with 2^20 keys each stays within 63 bits.
 struct StepCost {
-    static constexpr uint64_t kMostPerStep = 1'000'000'000'000;  ///< 1 s
-    static constexpr uint64_t kMostPerRow = 1'000'000'000'000;
-    static constexpr uint64_t kMostPerKey = 1'000'000;  ///< 1 us
-    static constexpr uint32_t kWhole = 1024;            ///< scale and window_share count in 1/1024
-    static constexpr uint32_t kMostScale = 8 * kWhole;
+    static constexpr uint64_t kMostPerRow = uint64_t{1} << 40;  ///< about 1 s; also of weights_ps and step_ps
+    static constexpr uint64_t kMostPerKey = uint64_t{1} << 28;  ///< about 0.27 ms
+    static constexpr uint32_t kWhole = 1024;                    ///< scales and window_share count in 1/1024
+    static constexpr uint32_t kLeastScale = kWhole / 4, kMostScale = 4 * kWhole;
 
     uint64_t weights_ps = 0;     ///< reading all weights of the layers once
     uint64_t row_ps = 0;         ///< arithmetic of one row through all layers
@@ -41,7 +41,8 @@ struct StepCost {
     uint64_t logits_ps = 0;      ///< one row through the head
     uint32_t window_tokens = 0;  ///< layers with a sliding window see so many keys; 0: there are none
     uint32_t window_share = 0;   ///< how many of the layers these are, in 1/1024
-    uint32_t scale = kWhole;     ///< measured / predicted of late, in 1/1024
+    uint32_t decode_scale = kWhole;
+    uint32_t prompt_scale = kWhole;
 
     friend bool operator==(const StepCost&, const StepCost&) = default;
 
@@ -74,6 +75,11 @@ struct StepCost {
         return item.sample ? 1 + item.drafts : 0;
     }
 
+    /// The scale that goes with a shape.
+    constexpr uint32_t scale_of(const StepShape& shape) const noexcept {
+        return shape.prompt_context > 0 ? prompt_scale : decode_scale;
+    }
+
     /// Picoseconds, before the scale. 0 for a step without rows.
     constexpr uint64_t unscaled_ps(const StepShape& shape) const noexcept {
         if (shape.rows == 0) return 0;
@@ -84,7 +90,8 @@ struct StepCost {
     /// Predicted time in whole microseconds, rounded up.
     constexpr Micros predict(const StepShape& shape) const noexcept {
         constexpr uint64_t kPicosPerMicro = 1'000'000;
-        return static_cast<Micros>((unscaled_ps(shape) / kWhole * scale + kPicosPerMicro - 1) / kPicosPerMicro);
+        return static_cast<Micros>((unscaled_ps(shape) / kWhole * scale_of(shape) + kPicosPerMicro - 1) /
+                                   kPicosPerMicro);
     }
 
   private:

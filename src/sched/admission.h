@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "flow/model_facts.h"
 #include "flow/request.h"
+#include "flow/step_cost.h"
 #include "sched/limits.h"
 
 namespace cadans::sched {
@@ -16,6 +17,7 @@ struct House {
     std::vector<ModelFacts> models;
     uint64_t page_bytes = 0;  ///< all pages of all groups of all models together
     SchedulerLimits limits;
+    std::vector<StepCost> costs = {};  ///< what steps take, by ModelId; may be empty: then nothing is predicted
 
     const ModelFacts* find(ModelId model) const noexcept;
 };

@@ -1,7 +1,9 @@
-// How large a step may be, and how many sequences may share the machine.
+// How large a step may be, how long it should take, and how many sequences may share the machine.
 #pragma once
 
 #include <cstdint>
+
+#include "base/units.h"
 
 namespace cadans::sched {
 
@@ -9,7 +11,8 @@ namespace cadans::sched {
 struct SchedulerLimits {
     uint32_t max_rows = 256;       ///< tokens computed in one step, all items together
     uint32_t max_running = 64;     ///< sequences that hold pages; also the most items of a step
-    uint32_t prefill_chunk = 256;  ///< what the policies take as the usual share of prompt tokens in a step
+    uint32_t prefill_chunk = 256;  ///< prompt tokens in a step of the static-chunk policy
+    Micros gap = 200'000;          ///< the longest time that the cadence policy lets pass between two words of a stream
 };
 
 }  // namespace cadans::sched

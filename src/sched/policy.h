@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "flow/phase.h"
 #include "flow/request.h"
+#include "flow/step_cost.h"
 #include "sched/limits.h"
 
 namespace cadans::sched {
@@ -27,17 +28,20 @@ struct SequenceView {
     uint32_t computed = 0;   ///< of them, those whose keys and values are in its pages
     uint32_t known_max = 0;  ///< prompt + max_new_tokens
     bool preempted = false;  ///< waits with work that was lost
+    bool score = false;      ///< its prompt's rows need logits
+    Micros lead = 0;         ///< machine time its scope used beyond the scope that used least
 
     Phase phase() const noexcept { return phase_of(known, computed, 0); }
     uint32_t due() const noexcept { return known - computed; }
 };
 
-/// Both spans ascend by arrival. Valid during the call only.
+/// Both lists ascend by arrival. Valid during the call only.
 struct View {
     Nanos now = 0;
     SchedulerLimits limits;
     std::span<const SequenceView> running;
     std::span<const SequenceView> waiting;
+    std::span<const StepCost> costs;  ///< by ModelId; may be shorter: then nothing is predicted
 };
 
 /// Up to `rows` rows for running[sequence].
@@ -46,12 +50,16 @@ struct Share {
     uint32_t rows = 0;
 };
 
+/// What Policy::next answers when nobody should start now.
+inline constexpr uint32_t kNobody = UINT32_MAX;
+
 /// A policy decides order and share; the scheduler does the rest: pages, preemption, limits. Neither
 /// function allocates, reads anything but its view, or remembers.
 struct Policy {
     const char* name = "";
 
-    /// Which of view.waiting (never empty) starts next. If it has no room, nobody starts in this step.
+    /// Which of view.waiting (never empty) starts next, or kNobody while somebody runs. If it has no room, nobody
+    /// starts in this step.
     uint32_t (*next)(const View& view) = nullptr;
 
     /// Appends shares, most deserving first, each sequence at most once, rows at least 1. Pages are given

@@ -81,6 +81,7 @@ class RandomWorld {
     uint64_t draw(uint64_t below) { return mix64(seed_ * 0x9E3779B97F4A7C15u + ++draws_) % below; }
     bool chance(uint64_t percent) { return draw(100) < percent; }
     static House random_house(RandomWorld& world);
+    static Policy random_policy(RandomWorld& world);
     SequenceRequest random_request();
     void admit_some();
     void cancel_some();

@@ -6,7 +6,8 @@
 #include <cstdlib>
 
 #include "kv/page_needs.h"
-#include "sched/static_chunk.h"
+#include "sched/cadence.h"
+#include "sched/policies.h"
 
 namespace cadans::sched {
 
@@ -100,14 +101,32 @@ House RandomWorld::random_house(RandomWorld& world) {
     for (const ModelFacts& model : house.models) {
         one = std::max(one, kv::most_bytes(model, model.context_tokens, house.limits.max_rows));
     }
+    if (world.chance(70)) {
+        StepCost cost;
+        cost.weights_ps = world.draw(20'000'000);
+        cost.row_ps = world.draw(2'000'000);
+        cost.step_ps = world.draw(5'000'000);
+        cost.prompt_key_ps = world.draw(20'000);
+        cost.decode_key_ps = world.draw(40'000);
+        cost.logits_ps = world.draw(3'000'000);
+        house.costs.assign(models, cost);
+    }
+    house.limits.gap = static_cast<Micros>(1 + world.draw(100));
     house.page_bytes = 2 * one / 3 + world.draw(world.chance(80) ? one / 2 : 10 * one);
     return house;
+}
+
+Policy RandomWorld::random_policy(RandomWorld& world) {
+    if (world.chance(20)) return erratic();
+    if (world.chance(50)) return cadence();
+    const std::vector<std::string_view> names = policy_names();
+    return *policy_by_name(names[world.draw(names.size())]);
 }
 
 RandomWorld::RandomWorld(uint64_t seed)
     : seed_(seed),
       house_(random_house(*this)),
-      scheduler_(house_, chance(75) ? static_chunk() : erratic()),
+      scheduler_(house_, random_policy(*this)),
       executor_(scheduler_.house(), scheduler_.pages()),
       to_come_(static_cast<uint32_t>(1 + draw(30))) {}
 
@@ -126,6 +145,8 @@ SequenceRequest RandomWorld::random_request() {
         if (draw(model.vocab_size) < 2) request.end_tokens.push_back(TokenId{t});
     }
     request.score_prompt = chance(20);
+    request.priority = static_cast<Priority>(draw(3));
+    request.scope = draw(4);
     return request;
 }
 

@@ -23,6 +23,13 @@ kv::PagePool make_pool(const House& house) {
     return kv::PagePool(house.page_bytes, groups);
 }
 
+/// The order of preemption: background first, of the same kind the newest.
+bool gives_way_before(const Sequence& one, const Sequence& other) {
+    const bool background = one.request.priority == Priority::background;
+    const bool other_background = other.request.priority == Priority::background;
+    return background != other_background ? background : one.arrival > other.arrival;
+}
+
 bool came_before(const Sequence* a, const Sequence* b) { return a->arrival < b->arrival; }
 
 void insert_by_arrival(std::vector<Sequence*>& sequences, Sequence* one) {
@@ -89,7 +96,8 @@ bool accept(Sequence& sequence, const ItemResult& got, const StepResult& result,
 
 }  // namespace
 
-Scheduler::Scheduler(House house, Policy policy) : house_(std::move(house)), policy_(policy), pool_(make_pool(house_)) {
+Scheduler::Scheduler(House house, Policy policy)
+    : house_(std::move(house)), policy_(policy), pool_(make_pool(house_)), time_(house_.costs) {
     check(policy_.next != nullptr && policy_.share != nullptr, "a policy has both its functions");
     const SchedulerLimits& limits = house_.limits;
     check(limits.max_running >= 1 && limits.max_running < limits.max_rows, "a step holds a decode row for everybody");
@@ -110,6 +118,7 @@ Status Scheduler::admit(SequenceRequest request, Nanos now) {
     const auto [where, is_new] = sequences_.try_emplace(seq, std::move(request), pool_, groups, arrivals_, now);
     check(is_new, "a sequence id is used once");
     arrivals_++;
+    where->second.account = time_.join(where->second.request.scope);
     // All who run may be preempted, and then find room without allocating.
     const size_t most = waiting_.size() + 1 + house_.limits.max_running;
     if (waiting_.capacity() < most) waiting_.reserve(2 * most);
@@ -152,36 +161,66 @@ const StepPlan* Scheduler::plan(Nanos now, std::vector<Event>& events) {
         return nullptr;
     }
     in_flight_ = true;
+    time_.planned(plan_);
     return &plan_;
+}
+
+SequenceView Scheduler::view_of(const Sequence& sequence) const noexcept {
+    SequenceView view = sequence.view();
+    view.lead = time_.lead(*sequence.account);
+    return view;
 }
 
 View Scheduler::view(Nanos now) {
     viewed_.assign(running_.begin(), running_.end());
     running_view_.clear();
-    for (const Sequence* sequence : running_) running_view_.push_back(sequence->view());
-    return {now, house_.limits, running_view_, waiting_view_};
+    for (const Sequence* sequence : running_) running_view_.push_back(view_of(*sequence));
+    return {now, house_.limits, running_view_, waiting_view_, time_.costs()};
 }
 
 void Scheduler::start_waiting(Nanos now, std::vector<Event>& events) {
     if (waiting_.empty() || running_.size() == house_.limits.max_running) return;
     waiting_view_.clear();
-    for (const Sequence* sequence : waiting_) waiting_view_.push_back(sequence->view());
+    for (const Sequence* sequence : waiting_) waiting_view_.push_back(view_of(*sequence));
     uint64_t promised = 0;
     for (const Sequence* sequence : running_) promised += promised_bytes(*sequence);
 
-    while (!waiting_.empty() && running_.size() < house_.limits.max_running) {
+    while (!waiting_view_.empty() && running_.size() < house_.limits.max_running) {
         const uint32_t next = policy_.next(view(now));
-        check(next < waiting_.size(), "a policy chooses one of those who wait");
+        if (next == kNobody && !running_.empty()) return;
+        check(next < waiting_view_.size(), "a policy chooses one of those who wait");
         Sequence& sequence = *waiting_[next];
         promised += promised_bytes(sequence);
-        if (promised > pool_.budget_bytes() && !running_.empty()) return;
-        waiting_.erase(waiting_.begin() + next);
+        const bool fits = promised <= pool_.budget_bytes() || running_.empty();
+        if (!fits && !background_gives_way(sequence, promised, now, events)) return;
+        remove(waiting_, &sequence);
         waiting_view_.erase(waiting_view_.begin() + next);
         insert_by_arrival(running_, &sequence);
         sequence.standing = Standing::running;
         if (sequence.preempted) events.push_back(about(sequence, EventKind::resumed, now));
         sequence.preempted = false;
+        if (!fits) return;  // who gave way is not in the view
     }
+}
+
+/// Makes room for one who is not background, where preempting background is enough; the newest goes first.
+bool Scheduler::background_gives_way(const Sequence& asker, uint64_t& promised, Nanos now, std::vector<Event>& events) {
+    if (asker.request.priority == Priority::background) return false;
+    uint64_t least = promised;
+    for (const Sequence* one : running_) {
+        if (one->request.priority == Priority::background) least -= promised_bytes(*one);
+    }
+    const bool alone = least == promised_bytes(asker);  // then it may start whatever it needs
+    if (least > pool_.budget_bytes() && !alone) return false;
+    while (promised > pool_.budget_bytes()) {
+        const auto last = std::find_if(running_.rbegin(), running_.rend(), [](const Sequence* one) {
+            return one->request.priority == Priority::background;
+        });
+        if (last == running_.rend()) break;
+        promised -= promised_bytes(**last);
+        preempt(**last, now, events);
+    }
+    return true;
 }
 
 /// What it will hold when all that is known is computed, and a page of headroom: so that one who starts
@@ -226,16 +265,18 @@ uint32_t Scheduler::make_room(Sequence& asker, uint32_t rows, bool last_resort, 
     return rows;
 }
 
-/// The newest that holds pages and has no row in this plan. It came after the asker and is not about to
-/// end; only as a last resort, when else nobody would move, it may be anyone.
+/// Background before others, of these the newest, of those that hold pages and have no row in this plan. It
+/// stands behind the asker in that order and is not about to end; only as a last resort, when else nobody would
+/// move, it may be anyone.
 Sequence* Scheduler::victim_for(const Sequence& asker, bool last_resort) const {
+    Sequence* victim = nullptr;
     for (auto at = running_.rbegin(); at != running_.rend(); ++at) {
         Sequence* one = *at;
         if (one == &asker || one->planned_in == plans_ || one->pages.bytes() == 0) continue;
-        if (!last_resort && (one->arrival < asker.arrival || one->about_to_end())) continue;
-        return one;
+        if (!last_resort && (!gives_way_before(*one, asker) || one->about_to_end())) continue;
+        if (victim == nullptr || gives_way_before(*one, *victim)) victim = one;
     }
-    return nullptr;
+    return victim;
 }
 
 void Scheduler::preempt(Sequence& sequence, Nanos now, std::vector<Event>& events) {
@@ -283,6 +324,7 @@ void Scheduler::commit(const StepResult& result, Nanos, std::vector<Event>& even
     step.rows_by_phase = plan_.rows_by_phase;
     events.push_back(step);
     for (size_t i = 0; i < plan_.items.size(); i++) commit_item(plan_.items[i], result.items[i], result, events);
+    time_.done(plan_, result.end - result.begin);
     plan_.clear();
 }
 
@@ -292,6 +334,7 @@ void Scheduler::commit_item(const StepItem& item, const ItemResult& got, const S
     check(found != sequences_.end() && got.seq == item.seq, "an item's sequence stays until its step is committed");
     Sequence& sequence = found->second;
     sequence.last_step = result.end;
+    time_.charge(item, *sequence.account);
 
     const uint32_t before = sequence.computed;
     if (!got.failed) {
@@ -335,6 +378,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, StepId step, Nan
     event.position = sequence.known_count();
     events.push_back(event);
     remove(sequence.standing == Standing::waiting ? waiting_ : running_, &sequence);
+    time_.leave(sequence.account);
     const SeqId seq = sequence.request.seq;  // a copy: the original goes with its node
     sequences_.erase(seq);
 }

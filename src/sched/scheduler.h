@@ -14,6 +14,7 @@
 #include "flow/step.h"
 #include "kv/page_pool.h"
 #include "sched/admission.h"
+#include "sched/machine_time.h"
 #include "sched/policy.h"
 #include "sched/sequence.h"
 
@@ -60,6 +61,7 @@ class Scheduler {
     bool idle() const noexcept { return sequences_.empty(); }
     const House& house() const noexcept { return house_; }
     const kv::PagePool& pages() const noexcept { return pool_; }
+    const MachineTime& time() const noexcept { return time_; }
     void occupancy(Occupancy& out) const;
 
     /// The six invariants of this folder's README; stops the process where one is broken.
@@ -69,6 +71,7 @@ class Scheduler {
     House house_;
     Policy policy_;
     kv::PagePool pool_;
+    MachineTime time_;
     std::map<SeqId, Sequence> sequences_;
     std::vector<Sequence*> running_;  ///< ascending by arrival, as is waiting_
     std::vector<Sequence*> waiting_;
@@ -81,9 +84,11 @@ class Scheduler {
     uint64_t plans_ = 0;
 
     // Planning.
+    SequenceView view_of(const Sequence& sequence) const noexcept;
     View view(Nanos now);
     void start_waiting(Nanos now, std::vector<Event>& events);
     uint64_t promised_bytes(const Sequence& sequence) const;
+    bool background_gives_way(const Sequence& asker, uint64_t& promised, Nanos now, std::vector<Event>& events);
     void fill(bool last_resort, Nanos now, std::vector<Event>& events);
     uint32_t make_room(Sequence& asker, uint32_t rows, bool last_resort, Nanos now, std::vector<Event>& events);
     Sequence* victim_for(const Sequence& asker, bool last_resort) const;

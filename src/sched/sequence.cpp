@@ -27,7 +27,8 @@ SequenceView Sequence::view() const noexcept {
             .known = known_count(),
             .computed = computed,
             .known_max = known_max,
-            .preempted = preempted};
+            .preempted = preempted,
+            .score = request.score_prompt};
 }
 
 }  // namespace cadans::sched

@@ -8,6 +8,7 @@
 #include "flow/phase.h"
 #include "flow/request.h"
 #include "kv/page_lease.h"
+#include "sched/machine_time.h"
 #include "sched/policy.h"
 
 namespace cadans::sched {
@@ -33,8 +34,9 @@ struct Sequence {
     Nanos admitted = 0;
     Nanos last_step = 0;  ///< end of the last step it had a row in
     Standing standing = Standing::waiting;
-    bool preempted = false;   ///< waits with work that was lost
-    uint64_t planned_in = 0;  ///< number of the last plan that named it
+    bool preempted = false;      ///< waits with work that was lost
+    uint64_t planned_in = 0;     ///< number of the last plan that named it
+    Account* account = nullptr;  ///< of its scope
     kv::PageLease pages;
 
     uint32_t known_count() const noexcept { return static_cast<uint32_t>(known.size()); }
