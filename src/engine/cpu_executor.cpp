@@ -59,6 +59,10 @@ ModelId CpuExecutor::add(const model::Model& model, const std::vector<uint32_t>&
     return ModelId{static_cast<uint16_t>(models_.size() - 1)};
 }
 
+void CpuExecutor::fill_pages(ModelId model, uint32_t pages) { models_[index(model)]->arena.fill(pages); }
+
+void CpuExecutor::drop_pages(ModelId model, uint32_t pages) { models_[index(model)]->arena.drop(pages); }
+
 void CpuExecutor::submit(const StepPlan& plan) {
     check(!finished_, "a step's result is polled before the next step is submitted");
     check(plan.rows() <= limits_.max_rows && plan.items.size() <= limits_.max_items,
@@ -67,8 +71,7 @@ void CpuExecutor::submit(const StepPlan& plan) {
     result_.clear();
     result_.id = plan.id;
     result_.begin = steady_now();
-    for (const StepItem& item : plan.items)
-        result_.items.push_back({.seq = item.seq, .computed = item.count});
+    for (const StepItem& item : plan.items) result_.items.push_back({.seq = item.seq, .computed = item.count});
     for (uint16_t m = 0; m < models_.size(); m++) run_model(*models_[m], plan, ModelId{m});
     result_.end = steady_now();
     finished_ = true;

@@ -27,6 +27,10 @@ class CpuExecutor final : public Executor {
     /// The model outlives this object.
     ModelId add(const model::Model& model, const std::vector<uint32_t>& pages_of_group);
 
+    /// For calibration, before the first step: KvArena::fill and drop.
+    void fill_pages(ModelId model, uint32_t pages);
+    void drop_pages(ModelId model, uint32_t pages);
+
     void submit(const StepPlan& plan) override;
     const StepResult* poll() override;
 

@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -40,6 +42,17 @@ KvArena::KvArena(const model::ModelSpec& spec, PageGroups groups, const std::vec
         ::madvise(base, region.bytes, MADV_HUGEPAGE);  // best effort
         region.base = static_cast<std::byte*>(base);
         regions_.push_back(region);
+    }
+}
+
+void KvArena::fill(uint32_t pages) const {
+    for (const Region& region : regions_)
+        std::memset(region.base, 0, std::min(region.bytes, pages * region.page_bytes));
+}
+
+void KvArena::drop(uint32_t pages) const {
+    for (const Region& region : regions_) {
+        ::madvise(region.base, std::min(region.bytes, pages * region.page_bytes), MADV_DONTNEED);  // best effort
     }
 }
 

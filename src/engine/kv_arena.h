@@ -44,6 +44,11 @@ class KvArena {
         return region.base + index(page) * region.page_bytes + (place.slot * kv_heads_ + kv_head) * head_bytes_;
     }
 
+    /// Makes the first `pages` pages of every group real memory that holds zeros, as if somebody had used them, and
+    /// gives them back to the system. While no step runs.
+    void fill(uint32_t pages) const;
+    void drop(uint32_t pages) const;
+
   private:
     struct Region {
         std::byte* base = nullptr;
