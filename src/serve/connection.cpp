@@ -11,9 +11,9 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http.hpp>
 #include <cctype>
-#include <ctime>
 
 #include "base/clock.h"
+#include "serve/reply_head.h"
 #include "serve/request_head.h"
 
 namespace cadans::serve {
@@ -28,91 +28,6 @@ constexpr size_t kPipelineBytes = 64 << 10;  // read ahead while a request is se
 constexpr size_t kInlineBody = 32 << 10;     // larger bodies are parsed on the text thread
 
 std::chrono::nanoseconds span(Nanos nanos) { return std::chrono::nanoseconds(nanos); }
-
-const char* reason_phrase(int status) {
-    switch (status) {
-        case 200:
-            return "OK";
-        case 204:
-            return "No Content";
-        case 400:
-            return "Bad Request";
-        case 401:
-            return "Unauthorized";
-        case 403:
-            return "Forbidden";
-        case 404:
-            return "Not Found";
-        case 405:
-            return "Method Not Allowed";
-        case 408:
-            return "Request Timeout";
-        case 413:
-            return "Content Too Large";
-        case 414:
-            return "URI Too Long";
-        case 415:
-            return "Unsupported Media Type";
-        case 417:
-            return "Expectation Failed";
-        case 429:
-            return "Too Many Requests";
-        case 431:
-            return "Request Header Fields Too Large";
-        case 500:
-            return "Internal Server Error";
-        case 501:
-            return "Not Implemented";
-        case 503:
-            return "Service Unavailable";
-        default:
-            return "Status";
-    }
-}
-
-void append_field(std::string& out, std::string_view name, std::string_view value) {
-    out += name;
-    out += ": ";
-    out += value;
-    out += "\r\n";
-}
-
-std::string http_date() {
-    const std::time_t now = std::time(nullptr);
-    std::tm parts{};
-    gmtime_r(&now, &parts);
-    std::array<char, 40> buffer{};
-    return {buffer.data(), std::strftime(buffer.data(), buffer.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts)};
-}
-
-std::string reply_head(const HttpReply& reply, std::string_view id, bool keep) {
-    std::string out = "HTTP/1.1 " + std::to_string(reply.status) + " " + reason_phrase(reply.status) + "\r\n";
-    append_field(out, "Date", http_date());
-    if (!reply.content_type.empty()) append_field(out, "Content-Type", reply.content_type);
-    if (!id.empty()) append_field(out, "x-request-id", id);
-    append_field(out, "Cache-Control", "no-store");
-    append_field(out, "X-Content-Type-Options", "nosniff");
-    for (const HeaderField& field : reply.fields) append_field(out, field.first, field.second);
-    append_field(out, "Connection", keep ? "keep-alive" : "close");
-    return out;
-}
-
-// One piece of a chunked body.
-std::string chunk(std::string_view bytes) {
-    constexpr char kHex[] = "0123456789abcdef";
-    std::string out;
-    out.reserve(bytes.size() + 12);
-    bool digits = false;
-    for (int shift = 28; shift >= 0; shift -= 4) {
-        const size_t digit = (bytes.size() >> shift) & 15;
-        digits = digits || digit > 0;
-        if (digits) out += kHex[digit];
-    }
-    out += "\r\n";
-    out += bytes;
-    out += "\r\n";
-    return out;
-}
 
 // A peer that vanished without a word is found within 30 seconds.
 void keep_alive(int socket) {
@@ -173,6 +88,7 @@ asio::awaitable<void> Connection::run() {
                 next = co_await serve_one(head);
             } catch (...) {
                 // Out of memory while this request was served: it alone pays.
+                generation_ = nullptr;
             }
             serving_ = false;
             --core_.serving;

@@ -10,8 +10,9 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
+#include <new>
 
-#include "base/clock.h"
+#include "base/check.h"
 #include "serve/connection.h"
 #include "serve/server_core.h"
 
@@ -98,8 +99,12 @@ asio::awaitable<void> Server::Core::accept() {
             socket.write_some(asio::buffer(kFull), ignored);
             continue;
         }
-        auto connection = std::make_shared<Connection>(*this, std::move(socket));
-        asio::co_spawn(io, connection->run(), [connection](std::exception_ptr) {});
+        try {
+            auto connection = std::make_shared<Connection>(*this, std::move(socket));
+            asio::co_spawn(io, connection->run(), [connection](std::exception_ptr) {});
+        } catch (const std::bad_alloc&) {
+            // This client is turned away; the next one may find room.
+        }
     }
 }
 
@@ -108,7 +113,12 @@ asio::awaitable<void> Server::Core::hear_engine() {
     while (engine_events.is_open()) {
         const auto [error, bytes] = co_await engine_events.async_read_some(asio::buffer(&count, sizeof count), kResult);
         if (error) co_return;
-        if (flights && house) flights->take(house->fanout);
+        if (!flights || !house) continue;
+        try {
+            flights->take(house->fanout);
+        } catch (const std::bad_alloc&) {
+            check(false, "there is memory for the engine's events");  // else requests would wait for ever
+        }
     }
 }
 
