@@ -224,7 +224,7 @@ int bench(BenchSettings s) {
         bar.clear();
         if (!room) {
             fmt::print(stderr, "cadans: {}\n", room.error().message);
-            return 1;
+            return exit_code_of(room.error());
         }
         const Limits limits{kernels::measure_dot_peak(*(*room)->table, *(*room)->pool),
                             engine::measure_read_bandwidth(*(*room)->pool)};

@@ -8,6 +8,7 @@
 
 #include "engine/topology.h"
 #include "model/memory.h"
+#include "model/safe_open.h"
 #include "model/vocabulary_reader.h"
 
 namespace cadans::apps {
@@ -101,6 +102,8 @@ Result<std::unique_ptr<text::ChatTemplate>> template_of(const model::GgufFile& f
 
 Result<LoadedModel> load(const NamedFile& named, const ComputeSettings& settings, ThreadPool& pool,
                          const OnLoad& progress) {
+    // A child reads the file first: what would kill a reader kills that one.
+    if (Status vetted = model::vet_model(named.path); !vetted) return std::move(vetted).error();
     auto file = model::GgufFile::open(named.path);
     if (!file) return std::move(file).error();
     auto spec = model::read_spec(*file);

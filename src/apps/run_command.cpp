@@ -242,7 +242,7 @@ int run(const RunSettings& settings) {
     if (!room) {
         if (interrupted != 0) return 130;
         fmt::print(stderr, "cadans: {}\n", room.error().message);
-        return 1;
+        return exit_code_of(room.error());
     }
     const Nanos load_time = steady_now() - begin;
     if (!(*room)->models.front().chat_template)

@@ -26,7 +26,7 @@ namespace {
 
 int fail(const Error& error) {
     fmt::print(stderr, "cadans: {}\n", error.message);
-    return 1;
+    return exit_code_of(error);
 }
 
 bool is_loopback(const std::string& host) {
