@@ -110,7 +110,7 @@ asio::awaitable<void> Server::Core::accept() {
 
 asio::awaitable<void> Server::Core::hear_engine() {
     uint64_t count = 0;
-    while (engine_events.is_open()) {
+    while (!finishing) {  // it may have finished before this began: a stop that came before run()
         const auto [error, bytes] = co_await engine_events.async_read_some(asio::buffer(&count, sizeof count), kResult);
         if (error) co_return;
         if (!flights || !house) continue;
