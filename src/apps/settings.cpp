@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <sstream>
 
+#include "base/units.h"
+
 namespace cadans::apps {
 namespace {
 
@@ -48,7 +50,11 @@ void add_settings(CLI::App& command, ComputeSettings& s) {
         ->check(CLI::Range(0, 1 << 24));
     setting(command, "kv-memory", s.kv_memory,
             "memory for the keys and values of all requests together; default: a quarter of what is free")
-        ->type_name("SIZE");
+        ->type_name("SIZE")
+        ->check([](const std::string& text) {
+            const Result<uint64_t> size = parse_size(text);
+            return size || text.empty() ? std::string() : size.error().message;
+        });
     setting(command, "max-running", s.max_running, "requests computed side by side")->check(CLI::Range(1, 1024));
     setting(command, "prefill-chunk", s.prefill_chunk, "prompt tokens computed in one step")
         ->check(CLI::Range(1, 8192));

@@ -37,14 +37,16 @@ pid_t start(const std::function<int(const Life&)>& serve, const Life& life, cons
     ::_exit(code);
 }
 
-/// Waits for the child's end; hands signals on meanwhile. Returns the wait status.
-int wait_for(pid_t child, const sigset_t& watched) {
+/// Waits for the child's end; hands signals on meanwhile, and then `asked` says so. Returns the wait status.
+int wait_for(pid_t child, const sigset_t& watched, bool& asked) {
     for (;;) {
         int status = 0;
         if (::waitpid(child, &status, WNOHANG) == child) return status;
         const int signal = ::sigwaitinfo(&watched, nullptr);
-        if (signal == SIGTERM || signal == SIGINT || signal == SIGHUP)
+        if (signal == SIGTERM || signal == SIGINT || signal == SIGHUP) {
+            asked = true;
             ::kill(child, signal == SIGHUP ? SIGTERM : signal);
+        }
     }
 }
 
@@ -70,7 +72,10 @@ int supervise(const std::function<int(const Life&)>& serve) {
             std::perror("cadans: fork");
             return kOurFault;
         }
-        const int status = wait_for(child, watched);
+        bool asked = false;
+        const int status = wait_for(child, watched, asked);
+        const int killer = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+        if (asked && (killer == SIGTERM || killer == SIGINT)) return 0;  // it had not begun to listen for signals
         if (WIFEXITED(status) && WEXITSTATUS(status) != kOurFault) return WEXITSTATUS(status);
         if (WIFSIGNALED(status))
             std::fprintf(stderr, "cadans: the serving process was ended by signal %d\n", WTERMSIG(status));
