@@ -34,8 +34,8 @@ def run(*arguments, env=None, timeout=120, stdin=subprocess.DEVNULL, **more):
 
 
 class Server:
-    def __init__(self, model, *flags, env=None, ready_within=120):
-        self.port, self.ready_within = free_port(), ready_within
+    def __init__(self, model, *flags, env=None, ready_within=120, headers=None):
+        self.port, self.ready_within, self.headers = free_port(), ready_within, headers or {}
         names = model if isinstance(model, (list, tuple)) else [model]
         self.command = [str(BINARY), "serve", "--host", HOST, "--port", str(self.port)]
         for name in names:
@@ -53,7 +53,7 @@ class Server:
             if self.process.poll() is not None:
                 raise AssertionError(f"the server ended with {self.process.returncode}:\n{self.said()}")
             with contextlib.suppress(OSError, http.client.HTTPException):
-                if self.get("/health/ready")[0] == 200:
+                if self.get("/health/ready", self.headers)[0] == 200:
                     return self
             time.sleep(0.02)
         self.__exit__()
@@ -82,7 +82,7 @@ class Server:
         return self.process.wait(within)
 
     def alive(self):
-        return self.process.poll() is None and self.get("/health/ready")[0] == 200
+        return self.process.poll() is None and self.get("/health/ready", self.headers)[0] == 200
 
     def request(self, method, path, body=None, headers=None, timeout=120):
         """(status, headers, body bytes)."""

@@ -28,7 +28,7 @@ def test_a_full_queue_answers_429_at_once_and_says_when_to_come_back():
 
         def ask(_):
             begin = time.monotonic()
-            status, headers, body = server.request("POST", "/v1/completions", b'{"prompt": [%s], "max_tokens": 400, "ignore_eos": true}' % b",".join([b"5"] * 900),
+            status, headers, body = server.request("POST", "/v1/completions", b'{"prompt": [%s], "max_tokens": 60, "ignore_eos": true}' % b",".join([b"5"] * 500),
                                                    {"Content-Type": "application/json"})
             return status, headers, time.monotonic() - begin, body
         with concurrent.futures.ThreadPoolExecutor(40) as pool:
