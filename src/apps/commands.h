@@ -12,6 +12,7 @@ namespace cadans::apps {
 void add_serve(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_simulate(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 
 /// What the process ends with after this trouble: 1, or 70 where it was ours (the reader of a model file died).

@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
         "  cadans serve --model FILE      serve a model to OpenAI and Ollama clients\n"
         "  cadans run FILE \"question\"     ask in the terminal\n"
         "  cadans bench --model FILE      measure prompt reading and writing apart\n"
+        "  cadans simulate --trace FILE   play a workload on the scheduler, without a model\n"
         "  cadans inspect FILE            what is in a model file, and would it run\n"};
     app.name("cadans");
     app.set_version_flag("--version", "cadans " CADANS_VERSION);
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
     cadans::apps::add_serve(app, exit_code);
     cadans::apps::add_run(app, exit_code);
     cadans::apps::add_bench(app, exit_code);
+    cadans::apps::add_simulate(app, exit_code);
     cadans::apps::add_inspect(app, exit_code);
     try {
         app.parse(argc, argv);

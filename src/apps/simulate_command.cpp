@@ -1,0 +1,230 @@
+// cadans simulate: how a day would have gone on this machine, under each policy.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "base/file.h"
+#include "sim/capacity.h"
+#include "sim/load_spec.h"
+#include "sim/machine.h"
+#include "sim/report.h"
+#include "sim/trace_reader.h"
+
+namespace cadans::apps {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct SimulateSettings {
+    std::string trace, load, fit;
+    std::vector<std::string> policies;
+    double rate = 0;  ///< 0: the trace's own
+    bool capacity = false;
+    std::string rule = "sarathi";
+    std::string slo = "strict";
+    double slo_ttft_ms = 0;  ///< 0: a multiple of the request's own prefill
+    double gap_ms = 0;       ///< 0: the SLO
+    uint64_t seed = 1;
+    sim::Room room;
+    bool json = false;
+};
+
+int fail(const Error& error) {
+    fmt::print(stderr, "cadans: {}\n", error.message);
+    return 1;
+}
+
+constexpr double kUntimedRate = 0.05;  ///< requests a second of lengths without times, where none is given
+
+Result<sim::Workload> workload_of(const SimulateSettings& s) {
+    if (s.trace.empty() == s.load.empty())
+        return bad_input("give either --trace FILE or --load SPEC: who asks, and when", "--trace");
+    auto made = s.trace.empty() ? sim::make_load(s.load, s.seed) : sim::read_trace(s.trace, s.seed);
+    if (!made) return made;
+    if (s.rate > 0) {
+        made->scale_to(s.rate, s.seed);
+    } else if (!made->timed) {
+        fmt::print(stderr, "{} has no times: Poisson arrivals, {} a second (--rate)\n", made->name, kUntimedRate);
+        made->scale_to(kUntimedRate, s.seed);
+    }
+    return made;
+}
+
+Result<sim::Promise> promise_of(const SimulateSettings& s, const StepCost& cost) {
+    sim::Promise promise;
+    if (s.slo == "strict" || s.slo == "relaxed") {
+        promise.multiple = s.slo == "strict" ? 5 : 25;
+        promise.gap = promise.multiple * sim::isolated_decode(cost);
+    } else {
+        char* end = nullptr;
+        const double ms = std::strtod(s.slo.c_str(), &end);
+        if (end == s.slo.c_str() || *end != 0 || !(ms > 0) || ms > 1e9)
+            return bad_input(fmt::format("--slo is '{}'; write strict, relaxed or milliseconds", s.slo), "--slo");
+        promise.gap = std::llround(ms * 1e6);
+    }
+    if (s.slo_ttft_ms > 0) promise.ttft = std::llround(s.slo_ttft_ms * 1e6);
+    promise.stall = s.gap_ms > 0 ? std::llround(s.gap_ms * 1e6) : promise.gap;
+    return promise;
+}
+
+double ms(Nanos span) { return std::round(static_cast<double>(span) / 1e3) / 1e3; }
+
+Json spread_json(const std::optional<sim::Spread>& spread) {
+    if (!spread) return {{"p50", nullptr}, {"p90", nullptr}, {"p99", nullptr}, {"max", nullptr}};
+    return {{"p50", ms(spread->p50)}, {"p90", ms(spread->p90)}, {"p99", ms(spread->p99)}, {"max", ms(spread->max)}};
+}
+
+/// What stands the same in every record.
+struct Setting {
+    const SimulateSettings& settings;
+    const sim::Fit& fit;
+    const sim::Workload& workload;
+    const sim::Promise& promise;
+};
+
+struct Line {
+    std::string policy;
+    sim::Report report;
+    std::optional<double> capacity;
+};
+
+Json record_of(const Setting& in, const Line& line) {
+    const sim::Report& r = line.report;
+    Json record = {{"policy", line.policy},
+                   {"trace", in.workload.name},
+                   {"seed", in.settings.seed},
+                   {"fit", in.fit.name},
+                   {"rate_rps", in.workload.rate()},
+                   {"slo_ms", ms(in.promise.gap)},
+                   {"slo_ttft_ms", in.promise.ttft ? Json(ms(*in.promise.ttft)) : Json(nullptr)},
+                   {"stall_ms", ms(in.promise.stall)},
+                   {"requests", r.requests},
+                   {"finished", r.finished},
+                   {"refused", r.refused},
+                   {"ttft_ms", spread_json(r.ttft)},
+                   {"gap_ms", spread_json(r.gap)},
+                   {"queue_ms", spread_json(r.queue)},
+                   {"stalls_per_1000", r.stalls_per_1000},
+                   {"goodput_rps", r.goodput_rps},
+                   {"slo_attained", r.attained},
+                   {"output_tokens", r.output_tokens},
+                   {"cached_tokens", r.cached_tokens},
+                   {"preemptions", r.preemptions},
+                   {"steps", r.steps},
+                   {"busy", r.busy}};
+    if (line.capacity) {
+        record["capacity_rps"] = *line.capacity;
+        record["rule"] = in.settings.rule;
+        record["capacity_requests"] = std::min(in.workload.arrivals.size(), sim::kProbeRequests);
+    }
+    return record;
+}
+
+std::string cell(const std::optional<sim::Spread>& spread, Nanos sim::Spread::*which) {
+    return spread ? format_duration((*spread).*which) : "-";
+}
+
+void print_table(const Setting& in, const std::vector<Line>& lines) {
+    fmt::print("{}: {} requests, {:.3g} a second; {}\n", in.workload.name, in.workload.arrivals.size(),
+               in.workload.rate(), in.fit.name);
+    fmt::print(
+        "promise: {} between words, first word within {}; a stall is a gap over {}\n\n",
+        format_duration(in.promise.gap),
+        in.promise.ttft ? format_duration(*in.promise.ttft) : fmt::format("{} x its own prefill", in.promise.multiple),
+        format_duration(in.promise.stall));
+    fmt::print("{:14} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}{}\n", "policy", "refused", "ttft p50",
+               "ttft p99", "gap p50", "gap p99", "gap max", "stalls/1k", "good/s", "kept",
+               in.settings.capacity ? "  capacity" : "");
+    for (const Line& line : lines) {
+        const sim::Report& r = line.report;
+        fmt::print("{:14} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9.2f} {:>9.4f} {:>6.1f}%{}\n", line.policy, r.refused,
+                   cell(r.ttft, &sim::Spread::p50), cell(r.ttft, &sim::Spread::p99), cell(r.gap, &sim::Spread::p50),
+                   cell(r.gap, &sim::Spread::p99), cell(r.gap, &sim::Spread::max), r.stalls_per_1000, r.goodput_rps,
+                   100 * r.attained, line.capacity ? fmt::format("  {:.4f}/s", *line.capacity) : "");
+    }
+    if (in.settings.capacity) fmt::print("\ncapacity: the largest rate that keeps the {} rule\n", in.settings.rule);
+}
+
+int simulate_here(const SimulateSettings& s) {
+    sim::Fit fit = sim::built_in_fit();
+    if (!s.fit.empty()) {
+        auto read = sim::read_fit(s.fit);
+        if (!read) return fail(read.error());
+        fit = *std::move(read);
+    }
+    const auto workload = workload_of(s);
+    if (!workload) return fail(workload.error());
+    const auto promise = promise_of(s, fit.cost);
+    if (!promise) return fail(promise.error());
+    std::vector<Line> lines;
+    for (const std::string& policy : s.policies.empty() ? sim::policy_names() : s.policies) {
+        const auto machine = sim::machine_of(policy, s.room, fit.cost, promise->stall);
+        if (!machine) return fail(machine.error());
+        Line line{policy, sim::simulate(*machine, *workload, *promise), std::nullopt};
+        if (s.capacity) {
+            const auto rule = s.rule == "sarathi" ? sim::Rule::sarathi : sim::Rule::distserve;
+            line.capacity = sim::capacity(*machine, *workload, *promise, rule, s.seed);
+        }
+        lines.push_back(std::move(line));
+    }
+    const Setting in{s, fit, *workload, *promise};
+    if (s.json) {
+        Json all = Json::array();
+        for (const Line& line : lines) all.push_back(record_of(in, line));
+        std::cout << all.dump(2) << '\n';
+    } else {
+        print_table(in, lines);
+    }
+    return 0;
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, int& exit_code) {
+    CLI::App* command = app.add_subcommand("simulate", "play a workload on the scheduler without a model");
+    auto s = std::make_shared<SimulateSettings>();
+    command->add_option("--trace", s->trace, "a recorded workload: Azure, Mooncake, ServeGen, lengths")
+        ->type_name("FILE");
+    command->add_option("--load", s->load, "a made one: poisson, gamma, household, each with :key=value,...")
+        ->type_name("SPEC");
+    command->add_option("--policy", s->policies, "who runs next; several are compared")
+        ->delimiter(',')
+        ->type_name("NAME,NAME");
+    command->add_option("--fit", s->fit, "the cost table of cadans bench --fit --json")->type_name("FILE");
+    command->add_option("--rate", s->rate, "mean requests a second, by scaling time")
+        ->check(CLI::Range(1e-9, 1e9))
+        ->type_name("R");
+    command->add_flag("--capacity", s->capacity, "search the largest rate that keeps the rule");
+    command->add_option("--rule", s->rule, "what capacity means")
+        ->check(CLI::IsMember({"sarathi", "distserve"}))
+        ->capture_default_str();
+    command->add_option("--slo", s->slo, "time between tokens: strict (5 x a lone decode step), relaxed (25 x), or ms")
+        ->capture_default_str()
+        ->type_name("strict|relaxed|MS");
+    command
+        ->add_option("--slo-ttft", s->slo_ttft_ms,
+                     "time to first token in ms; else the same multiple of its own prefill")
+        ->check(CLI::Range(1e-3, 1e9))
+        ->type_name("MS");
+    command->add_option("--gap-ms", s->gap_ms, "the gap that policies aim at and that counts as a stall; else the SLO")
+        ->check(CLI::Range(1e-3, 1e9))
+        ->type_name("MS");
+    command->add_option("--seed", s->seed, "for everything that is drawn")->capture_default_str();
+    command->add_option("--context", s->room.context_tokens, "tokens one request may use")
+        ->check(CLI::Range(32, 1 << 24))
+        ->capture_default_str();
+    command->add_option("--kv-tokens", s->room.kv_tokens, "tokens all requests may hold together")
+        ->check(CLI::Range(32, 1 << 26))
+        ->capture_default_str();
+    command->add_option("--max-running", s->room.running, "requests computed side by side")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+    command->add_option("--queue", s->room.queue, "requests that may wait; more are refused")->capture_default_str();
+    command->add_flag("--json", s->json, "one record a policy, on stdout");
+    command->callback([s, &exit_code] { exit_code = simulate_here(*s); });
+}
+
+}  // namespace cadans::apps

@@ -1,0 +1,27 @@
+// How many requests a second a machine can promise something to: the largest rate that keeps a rule.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/report.h"
+
+namespace cadans::sim {
+
+enum class Rule : uint8_t {
+    sarathi,    ///< P99 of all gaps within Promise::gap, and P50 of the wait for the first step within 2 s
+    distserve,  ///< 90 % of requests with first word and mean time per token as promised
+};
+
+/// Sources: Sarathi-Serve (Agrawal et al. 2024) section 5; DistServe (Zhong et al. 2024) section 6.
+inline constexpr Nanos kMedianWait = 2 * kNanosPerSecond;
+inline constexpr size_t kProbeRequests = 2048;  ///< rows of the workload that a probe plays, from its begin
+inline constexpr double kGrain = 0.025;         ///< how near, relatively, the answer is
+
+/// Whether the workload as it is keeps the rule. Nobody is refused: the queue holds them all. Ends as soon as the
+/// answer is known.
+bool keeps(const Machine& machine, const Workload& workload, const Promise& promise, Rule rule);
+
+/// Bisection over time scaling. Requests a second; 0 where not even one in a day keeps the rule.
+double capacity(const Machine& machine, const Workload& workload, const Promise& promise, Rule rule, uint64_t seed);
+
+}  // namespace cadans::sim

@@ -1,0 +1,71 @@
+#include "sim/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sched/static_chunk.h"
+#include "sim/report.h"
+
+namespace cadans::sim {
+namespace {
+
+constexpr uint32_t kLargestBudget = 2048;
+
+/// A step has at most `rows` rows, decode rows included; one more than may run, so that a prompt always moves.
+sched::House house_of(const Room& room, uint32_t rows) {
+    sched::House house;
+    house.limits.max_running = room.running;
+    house.limits.prefill_chunk = rows;
+    house.limits.max_rows = std::max(rows, room.running + 1);
+    house.models.push_back({ModelId{0}, kVocabulary, room.context_tokens, {{0, kPageTokens}}});
+    house.page_bytes = room.kv_tokens;
+    return house;
+}
+
+}  // namespace
+
+Fit built_in_fit() {
+    StepCost cost;
+    cost.weights_ps = 38'000'000'000;
+    cost.row_ps = 12'000'000'000;
+    cost.step_ps = 400'000'000;
+    cost.prompt_key_ps = 600'000;
+    cost.decode_key_ps = 1'000'000;
+    cost.logits_ps = 6'000'000'000;
+    return {"built-in: 1B model in 4 bits on two desktop cores", cost};
+}
+
+const std::vector<std::string>& policy_names() {
+    static const std::vector<std::string> names = {"static-chunk"};
+    return names;
+}
+
+uint32_t largest_budget(const StepCost& cost, Nanos gap, uint32_t most) {
+    const auto fits = [&](uint32_t rows) {
+        StepShape shape;
+        cost.add(shape, kIsolatedContext, rows, 1);
+        return cost.predict(shape) * kNanosPerMicro <= gap;
+    };
+    uint32_t low = 1, high = most + 1;
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        (fits(middle) ? low : high) = middle;
+    }
+    return low;
+}
+
+Result<Machine> machine_of(std::string_view policy, const Room& room, const StepCost& cost, Nanos gap) {
+    Machine machine;
+    machine.cost = cost;
+    machine.queue = room.queue;
+    if (policy == "static-chunk") {
+        machine.house = house_of(room, largest_budget(cost, gap, kLargestBudget));
+        machine.policy = sched::static_chunk();
+        return machine;
+    }
+    return bad_input(fmt::format("there is no policy '{}'; there are {}", policy, fmt::join(policy_names(), ", ")),
+                     "--policy");
+}
+
+}  // namespace cadans::sim

@@ -1,0 +1,43 @@
+#include "sim/modelled_executor.h"
+
+#include "base/check.h"
+#include "base/random.h"
+#include "sim/workload.h"
+
+namespace cadans::sim {
+
+void ModelledExecutor::submit(const StepPlan& plan) {
+    check(!busy_, "one step at a time");
+    result_.clear();
+    result_.id = plan.id;
+    result_.begin = now_ + between_;
+    result_.end = result_.begin + cost_.predict(cost_.shape_of(plan)) * kNanosPerMicro;
+    for (const StepItem& item : plan.items) {
+        ItemResult got;
+        got.seq = item.seq;
+        got.computed = item.count;
+        got.accepted_begin = got.accepted_end = static_cast<uint32_t>(result_.accepted.size());
+        got.scores_begin = got.scores_end = static_cast<uint32_t>(result_.scores.size());
+        if (item.sample) {
+            const uint64_t noise = noise_key(index(item.seq), 0, item.first + item.count);
+            result_.accepted.push_back({TokenId{static_cast<uint32_t>(noise % kVocabulary)}, 0.0F, 0, {}});
+            got.accepted_end++;
+        }
+        if (item.score) {
+            const uint32_t end = item.first + item.count;
+            for (uint32_t p = item.first; p < end && p + 1 < item.known.size(); p++)
+                result_.scores.push_back({item.known[p + 1], 0.0F, 0, {}});
+            got.scores_end = static_cast<uint32_t>(result_.scores.size());
+        }
+        result_.items.push_back(got);
+    }
+    busy_ = true;
+}
+
+const StepResult* ModelledExecutor::poll() {
+    if (!busy_ || now_ < result_.end) return nullptr;
+    busy_ = false;
+    return &result_;
+}
+
+}  // namespace cadans::sim
