@@ -19,6 +19,23 @@ enum class FinishReason : uint8_t {
     refused,    ///< could never fit
 };
 
+/// Why the part of a prompt that came from cached pages is not longer.
+enum class ReuseEnd : uint8_t {
+    whole,      ///< it is: all but the last token, which must be computed to draw the next
+    off,        ///< the server or the request wants no cache
+    scored,     ///< the prompt's own tokens are scored, so all are computed
+    first_use,  ///< nothing that begins like this was computed for this asker
+    differs,    ///< what was computed goes on with another token
+    extends,    ///< what was computed ends here
+    evicted,    ///< it was computed, but its pages had to make room
+};
+inline constexpr uint32_t kReuseEnds = 7;
+
+constexpr const char* name(ReuseEnd end) noexcept {
+    constexpr const char* kNames[kReuseEnds] = {"whole", "off", "scored", "first_use", "differs", "extends", "evicted"};
+    return kNames[static_cast<uint8_t>(end)];
+}
+
 enum class EventKind : uint8_t {
     step_begin,    ///< a step ran: `step`, times and rows of each phase; seq is not set
     step_share,    ///< directly after its step_begin: `seq` had `rows` rows in it, in `phase`
@@ -43,6 +60,8 @@ struct Event {
     uint32_t rows = 0;
     uint32_t position = 0;    ///< token: its absolute position; step_share: prompt tokens computed so far
     uint32_t cached = 0;      ///< step_share: prompt tokens that came from cached pages
+    uint32_t reuse_position = 0;             ///< step_share: the first prompt token that was not found,
+    ReuseEnd reuse_end = ReuseEnd::whole;    ///< and why
     uint32_t recomputed = 0;  ///< step_share: of `rows`, those computed before and lost to a preemption
     uint32_t rejected = 0;    ///< step_share: of `rows`, drafts that were not accepted
     std::array<uint32_t, kPhases> rows_by_phase{};

@@ -14,8 +14,9 @@ struct GroupOccupancy {
     ModelId model{};
     GroupId group{};
     uint64_t bytes_per_page = 0;
-    uint32_t used = 0;
+    uint32_t used = 0;  ///< held by sequences
     uint32_t free = 0;
+    uint32_t cached = 0;  ///< held by nobody, kept for the next prompt that begins alike; given up when needed
 };
 
 /// A copy taken between two steps. Plain values.
@@ -24,6 +25,7 @@ struct Occupancy {
     uint32_t waiting = 0;
     uint64_t bytes_used = 0;
     uint64_t bytes_total = 0;
+    uint64_t bytes_cached = 0;
     std::vector<GroupOccupancy> groups;
 };
 

@@ -22,6 +22,7 @@ struct SequenceRequest {
     std::vector<TokenId> end_tokens;  ///< ascending; drawing one ends the answer with `stop`
     SamplingParams sampling;
     bool score_prompt = false;  ///< report every prompt token's log-probability (echo)
+    bool cache_prompt = true;   ///< take what is cached, and leave one's own pages for the next
     Priority priority = Priority::normal;
     uint64_t scope = 0;  ///< who asks: cached prefixes and fair share go by it
 };

@@ -37,12 +37,22 @@ struct StepItem {
     std::array<PageRun, kMaxPageGroups> pages{};  ///< per page group; hold room for every token up to first + count
 };
 
+/// A page that is copied whole before any row of the step is computed: `from` is shared and stays as it is.
+struct PageCopy {
+    ModelId model{};
+    GroupId group{};
+    PageId from{};
+    PageId to{};
+};
+
 struct StepPlan {
     StepId id{};
+    std::vector<PageCopy> copies;  ///< no page is both copied from and copied to
     std::vector<StepItem> items;  ///< decode and verify first, then prefill
     std::array<uint32_t, kPhases> rows_by_phase{};
 
     void clear() noexcept {
+        copies.clear();
         items.clear();
         rows_by_phase = {};
     }
