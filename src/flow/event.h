@@ -58,12 +58,12 @@ struct Event {
     Nanos begin = 0;  ///< step_begin, step_share: when the step began
     Nanos time = 0;   ///< when it happened (of a step: its end)
     uint32_t rows = 0;
-    uint32_t position = 0;    ///< token: its absolute position; step_share: prompt tokens computed so far
-    uint32_t cached = 0;      ///< step_share: prompt tokens that came from cached pages
-    uint32_t reuse_position = 0;             ///< step_share: the first prompt token that was not found,
-    ReuseEnd reuse_end = ReuseEnd::whole;    ///< and why
-    uint32_t recomputed = 0;  ///< step_share: of `rows`, those computed before and lost to a preemption
-    uint32_t rejected = 0;    ///< step_share: of `rows`, drafts that were not accepted
+    uint32_t position = 0;                 ///< token: its absolute position; step_share: prompt tokens computed so far
+    uint32_t cached = 0;                   ///< step_share: prompt tokens that came from cached pages
+    uint32_t reuse_position = 0;           ///< step_share: the first prompt token that was not found,
+    ReuseEnd reuse_end = ReuseEnd::whole;  ///< and why
+    uint32_t recomputed = 0;               ///< step_share: of `rows`, those computed before and lost to a preemption
+    uint32_t rejected = 0;                 ///< step_share: of `rows`, drafts that were not accepted
     std::array<uint32_t, kPhases> rows_by_phase{};
     TokenScore score{};
 };

@@ -48,7 +48,7 @@ struct PageCopy {
 struct StepPlan {
     StepId id{};
     std::vector<PageCopy> copies;  ///< no page is both copied from and copied to
-    std::vector<StepItem> items;  ///< decode and verify first, then prefill
+    std::vector<StepItem> items;   ///< decode and verify first, then prefill
     std::array<uint32_t, kPhases> rows_by_phase{};
 
     void clear() noexcept {

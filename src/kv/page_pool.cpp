@@ -34,12 +34,14 @@ uint32_t PagePool::first_group_of(ModelId model) const {
 
 uint32_t PagePool::free_pages(uint32_t group) const {
     const Group& g = groups_[group];
-    return static_cast<uint32_t>(std::min<uint64_t>(g.pages - g.leased - g.cached, free_bytes() / g.facts.bytes_per_page));
+    return static_cast<uint32_t>(
+        std::min<uint64_t>(g.pages - g.leased - g.cached, free_bytes() / g.facts.bytes_per_page));
 }
 
 PageId PagePool::take(uint32_t group) {
     Group& g = groups_[group];
-    check(g.leased + g.cached < g.pages && g.facts.bytes_per_page <= free_bytes(), "a page is taken only where there is one");
+    check(g.leased + g.cached < g.pages && g.facts.bytes_per_page <= free_bytes(),
+          "a page is taken only where there is one");
     while (g.free[g.lowest_word] == 0) g.lowest_word++;
     uint64_t& word = g.free[g.lowest_word];
     const uint32_t page = g.lowest_word * 64 + static_cast<uint32_t>(std::countr_zero(word));

@@ -11,8 +11,8 @@
 namespace cadans::kv {
 
 /// Names of pages, never their bytes. Free + leased + cached = all holds exactly, per group in ids and over
-/// all groups in bytes. A cached page is one that no lease holds and the prefix tree keeps. Leasing always takes the lowest free id, so the pages ever touched stay few and the
-/// same calls give the same ids.
+/// all groups in bytes. A cached page is one that no lease holds and the prefix tree keeps. Leasing always takes the
+/// lowest free id, so the pages ever touched stay few and the same calls give the same ids.
 ///
 /// Thread rule: one thread. Cost: no allocation after construction.
 class PagePool {
@@ -69,7 +69,7 @@ class PagePool {
         std::vector<uint64_t> free;  ///< bit set: the page is free
     };
 
-    PageId take(uint32_t group);  ///< there must be room
+    PageId take(uint32_t group);                  ///< there must be room
     void give_back(uint32_t group, PageId page);  ///< from a lease
     void park(uint32_t group);                    ///< a leased page becomes a cached one
     void unpark(uint32_t group);                  ///< and a leased one again

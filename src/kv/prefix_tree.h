@@ -51,7 +51,7 @@ class PrefixTree {
     /// The child, full or not, that begins with the most of `tokens`.
     struct Nearest {
         NodeId node = kNoNode;
-        uint32_t shared = 0;  ///< so many tokens
+        uint32_t shared = 0;   ///< so many tokens
         bool goes_on = false;  ///< it has further tokens, which differ
     };
     Nearest nearest(NodeId parent, std::span<const TokenId> tokens) const;
@@ -134,9 +134,9 @@ class PrefixTree {
     uint32_t nodes_most_;
     NodeId unused_ = kNoNode;  ///< the dead ones, linked by `next`
     uint32_t alive_ = 0;
-    uint64_t tick_ = 0;            ///< pages ever added
-    std::vector<NodeId> table_;    ///< open addressing by hash
-    std::vector<NodeId> heap_;     ///< of nodes that eviction can take something from
+    uint64_t tick_ = 0;             ///< pages ever added
+    std::vector<NodeId> table_;     ///< open addressing by hash
+    std::vector<NodeId> heap_;      ///< of nodes that eviction can take something from
     std::vector<uint64_t> ghosts_;  ///< hashes of paths that were evicted, newest in its place
 };
 
