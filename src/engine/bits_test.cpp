@@ -103,6 +103,23 @@ TEST_P(Bits, do_not_depend_on_what_a_page_held_before) {
     expect_same_bits(reference, again, "used pages");
 }
 
+// Scores of the rows that are computed; those before them came with the pages.
+TEST_P(Bits, do_not_depend_on_whether_keys_were_cached_or_computed) {
+    StepRig rig(GetParam(), 2, *kernels::choose_isa());
+    const StepRig::Sequence reference = whole(rig, 1);
+    for (const uint32_t shared : {32u, 64u, 1u, 50u, 127u, 149u}) {
+        // One who goes another way after `shared` tokens, in the pages that both share and a copy.
+        StepRig::Sequence other = rig.branch(reference, shared, rig.sequence(2, kTokens).tokens);
+        std::copy_n(reference.tokens.begin(), shared, other.tokens.begin());
+        rig.compute(other, 40);
+        StepRig::Sequence again = rig.branch(other, shared, reference.tokens);
+        rig.compute(again, 64);
+        ASSERT_EQ(again.scores.size(), kTokens - 1 - shared);
+        again.scores.insert(again.scores.begin(), reference.scores.begin(), reference.scores.begin() + shared);
+        expect_same_bits(reference, again, "cached pages");
+    }
+}
+
 std::string name_of(const ::testing::TestParamInfo<TinyModel>& shape) {
     return std::string(shape.param.family) + "_" + std::string(model::tensor_type_info(shape.param.type).name) +
            (shape.param.tied ? "" : "_untied");

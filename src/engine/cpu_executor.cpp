@@ -72,6 +72,7 @@ void CpuExecutor::submit(const StepPlan& plan) {
     result_.id = plan.id;
     result_.begin = steady_now();
     for (const StepItem& item : plan.items) result_.items.push_back({.seq = item.seq, .computed = item.count});
+    for (const PageCopy& copy : plan.copies) models_[index(copy.model)]->arena.copy(copy.group, copy.from, copy.to);
     for (uint16_t m = 0; m < models_.size(); m++) run_model(*models_[m], plan, ModelId{m});
     result_.end = steady_now();
     finished_ = true;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "base/ids.h"
@@ -48,6 +49,13 @@ class KvArena {
     /// gives them back to the system. While no step runs.
     void fill(uint32_t pages) const;
     void drop(uint32_t pages) const;
+
+    /// Copies the keys and values of a page over those of another, all layers of the group.
+    void copy(GroupId group, PageId from, PageId to) const noexcept {
+        const Region& region = regions_[index(group)];
+        std::memcpy(region.base + index(to) * region.page_bytes, region.base + index(from) * region.page_bytes,
+                    region.page_bytes);
+    }
 
   private:
     struct Region {

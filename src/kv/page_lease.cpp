@@ -95,6 +95,11 @@ PageLease::Reuse PageLease::adopt(std::span<const TokenId> known, uint32_t most,
     return reuse;
 }
 
+bool PageLease::finds_more(std::span<const TokenId> known, uint32_t most) const {
+    if (tail_ == kNoNode || shared_tokens() + kPageTokens > most) return false;
+    return tree_->child(tail_, known.subspan(shared_tokens(), kPageTokens)) != kNoNode;
+}
+
 /// The shared part now ends at `tail`, after `pages` pages; only what `tokens` and later rows reach is held.
 void PageLease::extend(NodeId tail, uint32_t pages, uint32_t tokens) {
     for (uint32_t g = 0; g < group_count_; g++) {

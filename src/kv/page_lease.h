@@ -54,6 +54,9 @@ class PageLease {
     /// copy that copy() names from now on until copied(). Cost: one look-up a page.
     Reuse adopt(std::span<const TokenId> known, uint32_t most, bool partly);
 
+    /// True if adopt() would find at least one more whole page. Cheap: one look-up.
+    bool finds_more(std::span<const TokenId> known, uint32_t most) const;
+
     /// Pages whose tokens are all computed become the tree's; where it has them already, ours go back.
     void publish(std::span<const TokenId> known, uint32_t computed);
 

@@ -18,6 +18,7 @@ struct House {
     uint64_t page_bytes = 0;  ///< all pages of all groups of all models together
     SchedulerLimits limits;
     std::vector<StepCost> costs = {};  ///< what steps take, by ModelId; may be empty: then nothing is predicted
+    bool prefix_cache = false;         ///< pages are kept for the next prompt that begins alike
 
     const ModelFacts* find(ModelId model) const noexcept;
 };

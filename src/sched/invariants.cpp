@@ -23,25 +23,60 @@ void check_sequence(const Sequence& one) {
     }
 }
 
-/// Every page is held by at most one sequence, and the held ones are exactly the leased ones.
-void check_holders(const kv::PagePool& pool, const std::map<SeqId, Sequence>& sequences) {
-    std::vector<std::vector<bool>> held(pool.group_count());
-    std::vector<uint32_t> count(pool.group_count());
-    for (uint32_t group = 0; group < pool.group_count(); group++) held[group].resize(pool.pages_in(group));
-    for (const auto& [seq, one] : sequences) {
-        const uint32_t first = pool.first_group_of(one.request.model);
+/// Counts again who holds what.
+class Holders {
+  public:
+    Holders(const kv::PagePool& pool, const kv::PrefixTree* tree) : pool_(pool), tree_(tree) {
+        for (uint32_t group = 0; group < pool.group_count(); group++) held_.emplace_back(pool.pages_in(group));
+    }
+
+    void add(const Sequence& one) {
+        const uint32_t first = pool_.first_group_of(one.request.model);
+        const uint32_t shared = one.pages.shared_tokens() / kPageTokens;
         for (uint32_t group = 0; group < one.pages.groups(); group++) {
-            for (const PageId page : one.pages.run(group).ids) {
-                check(!held[first + group][index(page)], "2: a page is held once");
-                held[first + group][index(page)] = true;
-                count[first + group]++;
+            const PageRun run = one.pages.run(group);
+            for (uint32_t i = 0; i < run.ids.size(); i++) {
+                if (run.first_page + i >= shared) {
+                    take(first + group, run.ids[i]);
+                } else {
+                    pin(one.pages.node(run.first_page + i), group, run.ids[i]);
+                }
+            }
+            if (const kv::NodeId from = one.pages.copy_from(); from != kv::kNoNode) {
+                pin(from, group, tree_->page(from, group));
             }
         }
+        if (one.pages.tail() != kv::kNoNode) holds_[one.pages.tail()]++;
     }
-    for (uint32_t group = 0; group < pool.group_count(); group++) {
-        check(count[group] == pool.leased_pages(group), "2: free + leased = all");
+
+    void check_counts() {
+        for (const auto& [where, pins] : pins_) {
+            check(pins == tree_->pins(where.first, where.second),
+                  "2: a shared page is pinned once by each who holds it");
+        }
+        for (const auto& [node, holds] : holds_) check(holds == tree_->holds(node), "2: a node is held by its tails");
+        for (uint32_t group = 0; group < pool_.group_count(); group++) {
+            const auto count = std::count(held_[group].begin(), held_[group].end(), true);
+            check(count == pool_.leased_pages(group), "2: free + leased + cached = all");
+        }
     }
-}
+
+  private:
+    void take(uint32_t group, PageId page) {
+        check(!held_[group][index(page)], "2: a page has one holder, or is the tree's");
+        held_[group][index(page)] = true;
+    }
+    void pin(kv::NodeId node, uint32_t group, PageId page) {
+        check(tree_->page(node, group) == page, "2: a shared page is that of its node");
+        if (pins_[{node, group}]++ == 0) take(tree_->first_group_of(node) + group, page);
+    }
+
+    const kv::PagePool& pool_;
+    const kv::PrefixTree* tree_;
+    std::vector<std::vector<bool>> held_;
+    std::map<std::pair<kv::NodeId, uint32_t>, uint32_t> pins_;
+    std::map<kv::NodeId, uint32_t> holds_;
+};
 
 void check_item(const StepItem& item, const Sequence& one, const kv::PagePool& pool) {
     check(one.standing != Standing::waiting, "4: a step in flight names only those who run");
@@ -65,7 +100,10 @@ void check_item(const StepItem& item, const Sequence& one, const kv::PagePool& p
 void Scheduler::check_invariants() const {
     pool_.check_invariants();
     for (const auto& [seq, one] : sequences_) check_sequence(one);
-    check_holders(pool_, sequences_);
+    if (tree_ != nullptr) tree_->check_invariants();
+    Holders holders(pool_, tree_.get());
+    for (const auto& [seq, one] : sequences_) holders.add(one);
+    holders.check_counts();
 
     check(ascends(running_) && ascends(waiting_), "5: both lists ascend by arrival");
     check(running_.size() + waiting_.size() == sequences_.size(), "5: everybody runs or waits");
@@ -76,6 +114,7 @@ void Scheduler::check_invariants() const {
     if (!in_flight_) return;
     check(plan_.rows() <= house_.limits.max_rows, "3: rows <= budget");
     check(plan_.items.size() <= house_.limits.max_running, "3: items <= limit");
+    for (const PageCopy& copy : plan_.copies) check(copy.from != copy.to, "4: a copy goes to a page of its own");
     uint32_t rows = 0;
     bool prefill_seen = false;
     for (const StepItem& item : plan_.items) {

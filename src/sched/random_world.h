@@ -27,6 +27,7 @@ class FakeExecutor {
         result.id = plan.id;
         result.begin = begin;
         result.end = begin + 1000 + 10 * plan.rows();
+        for (const PageCopy& copy : plan.copies) copy_page(copy);
         for (const StepItem& item : plan.items) {
             if (std::string wrong = run_item(item, fails(item.seq), result); !wrong.empty()) return wrong;
         }
@@ -40,6 +41,7 @@ class FakeExecutor {
     static uint64_t add(uint64_t history, TokenId token) { return mix64(history ^ (uint64_t{index(token)} + 1)); }
 
   private:
+    void copy_page(const PageCopy& copy);
     std::string run_item(const StepItem& item, bool failed, StepResult& result);
 
     const House& house_;
@@ -61,12 +63,15 @@ class RandomWorld {
     uint32_t failed() const noexcept { return finished_[static_cast<size_t>(FinishReason::error)]; }
     uint32_t finished_whole() const noexcept { return finished_[0] + finished_[1]; }
     uint32_t refused() const noexcept { return refused_; }
+    uint64_t cached() const noexcept { return cached_; }
 
   private:
     /// What the test itself knows of a request, apart from the scheduler.
     struct Expected {
         uint32_t prompt = 0;
         uint32_t max_new = 0;
+        bool takes_nothing = false;
+        uint32_t cached = 0;  ///< as told
         bool score = false;
         std::vector<TokenId> answer;  ///< the whole true answer
         bool ends_by_token = false;
@@ -80,6 +85,14 @@ class RandomWorld {
 
     uint64_t draw(uint64_t below) { return mix64(seed_ * 0x9E3779B97F4A7C15u + ++draws_) % below; }
     bool chance(uint64_t percent) { return draw(100) < percent; }
+    /// The whole history of a sequence that leaves its pages for others of its scope.
+    struct History {
+        SeqId seq{};
+        ModelId model{};
+        uint64_t scope = 0;
+        std::vector<TokenId> tokens;
+    };
+
     static House random_house(RandomWorld& world);
     static Policy random_policy(RandomWorld& world);
     SequenceRequest random_request();
@@ -87,6 +100,8 @@ class RandomWorld {
     void cancel_some();
     std::string look_at(const std::vector<Event>& events);
     std::string look_at(const Event& event);
+    std::string look_at_share(Expected& expected, const Event& event);
+    uint32_t most_in_common(SeqId seq) const;
     std::string look_at_end(Expected& expected, const Event& event);
 
     uint64_t seed_;
@@ -102,6 +117,8 @@ class RandomWorld {
     uint64_t digest_ = 0;
     uint32_t preemptions_ = 0;
     uint32_t refused_ = 0;
+    uint64_t cached_ = 0;
+    std::vector<History> histories_;
     uint32_t finished_[5] = {};
 };
 

@@ -18,6 +18,12 @@ FakeExecutor::FakeExecutor(const House& house, const kv::PagePool& pool) : house
     }
 }
 
+void FakeExecutor::copy_page(const PageCopy& copy) {
+    std::vector<uint64_t>& cells = cells_[pool_.first_group_of(copy.model) + index(copy.group)];
+    const auto from = cells.begin() + std::ptrdiff_t{index(copy.from)} * kPageTokens;
+    std::copy(from, from + kPageTokens, cells.begin() + std::ptrdiff_t{index(copy.to)} * kPageTokens);
+}
+
 std::string FakeExecutor::run_item(const StepItem& item, bool failed, StepResult& result) {
     const ModelFacts& model = *house_.find(item.model);
     const uint32_t first_group = pool_.first_group_of(item.model);
@@ -112,6 +118,7 @@ House RandomWorld::random_house(RandomWorld& world) {
         house.costs.assign(models, cost);
     }
     house.limits.gap = static_cast<Micros>(1 + world.draw(100));
+    house.prefix_cache = world.chance(70);
     house.page_bytes = 2 * one / 3 + world.draw(world.chance(80) ? one / 2 : 10 * one);
     return house;
 }
@@ -131,22 +138,31 @@ RandomWorld::RandomWorld(uint64_t seed)
       to_come_(static_cast<uint32_t>(1 + draw(30))) {}
 
 SequenceRequest RandomWorld::random_request() {
-    const ModelFacts& model = house_.models[draw(house_.models.size())];
+    const bool goes_on = chance(60) && !histories_.empty();
+    const History* earlier = goes_on ? &histories_[draw(histories_.size())] : nullptr;
+    const ModelFacts& model = goes_on ? *house_.find(earlier->model) : house_.models[draw(house_.models.size())];
     SequenceRequest request;
     request.seq = SeqId{next_seq_++};
     request.request = RequestId{index(request.seq)};
     request.model = model.model;
     const uint64_t length = 1 + (chance(20) ? 0 : draw(chance(20) ? 300 : 60));
-    for (uint64_t i = 0; i < length; i++)
-        request.prompt.push_back(TokenId{static_cast<uint32_t>(draw(model.vocab_size))});
-    request.max_new_tokens = static_cast<uint32_t>(chance(10) ? 0 : draw(chance(50) ? 300 : 40));
+    if (goes_on) {  // a chat, the same again, or one that parts somewhere; perhaps of another scope
+        const uint64_t kept = chance(50) ? earlier->tokens.size() : draw(earlier->tokens.size() + 1);
+        request.prompt.assign(earlier->tokens.begin(), earlier->tokens.begin() + static_cast<std::ptrdiff_t>(kept));
+    }
+    if (request.prompt.empty() || chance(70)) {
+        for (uint64_t i = 0; i < length; i++)
+            request.prompt.push_back(TokenId{static_cast<uint32_t>(draw(model.vocab_size))});
+    }
+    request.max_new_tokens = static_cast<uint32_t>(chance(10) ? 0 : draw(chance(30) ? 300 : 40));
     const bool may_stop = chance(30);
     for (uint32_t t = 0; may_stop && t < model.vocab_size && request.end_tokens.size() < 3; t++) {
         if (draw(model.vocab_size) < 2) request.end_tokens.push_back(TokenId{t});
     }
     request.score_prompt = chance(20);
     request.priority = static_cast<Priority>(draw(3));
-    request.scope = draw(4);
+    request.scope = draw(chance(50) ? 2 : 4);
+    request.cache_prompt = chance(90);
     return request;
 }
 
@@ -170,7 +186,15 @@ void RandomWorld::admit_some() {
             expected.ends_by_token = std::find(ends.begin(), ends.end(), token) != ends.end();
         }
         const SeqId seq = request.seq;
+        History whole{seq, request.model, request.scope, request.prompt};
+        whole.tokens.insert(whole.tokens.end(), expected.answer.begin(), expected.answer.end());
+        const bool leaves = request.cache_prompt && house_.prefix_cache;
         if (scheduler_.admit(std::move(request), now_)) {
+            if (leaves) {
+                histories_.push_back(std::move(whole));
+            } else {
+                expected.takes_nothing = true;
+            }
             expected_.emplace(seq, std::move(expected));
         } else {
             refused_++;
@@ -210,8 +234,7 @@ std::string RandomWorld::look_at(const Event& event) {
         case EventKind::step_begin:
             break;
         case EventKind::step_share:
-            if (expected.preempted) return "a row while preempted";
-            break;
+            return look_at_share(expected, event);
         case EventKind::token:
             if (expected.tokens_seen >= expected.answer.size()) return "a token too many";
             if (event.score.token != expected.answer[expected.tokens_seen]) return "a wrong token";
@@ -236,6 +259,36 @@ std::string RandomWorld::look_at(const Event& event) {
             return look_at_end(expected, event);
     }
     return {};
+}
+
+std::string RandomWorld::look_at_share(Expected& expected, const Event& event) {
+    if (expected.preempted) return "a row while preempted";
+    if (event.cached < expected.cached) return "fewer cached tokens than before";
+    if (event.cached == expected.cached) return {};
+    cached_ += event.cached - expected.cached;
+    expected.cached = event.cached;
+    if (expected.takes_nothing) return "cached tokens though it wanted none";
+    if (expected.score) return "cached tokens in a prompt whose every row is scored";
+    if (event.cached > event.position) return "more cached tokens than there are";
+    return event.cached > most_in_common(event.seq) ? "cached tokens that nobody of its scope had" : "";
+}
+
+/// The longest beginning that it shares with another sequence of its scope, counted by walking through both.
+uint32_t RandomWorld::most_in_common(SeqId seq) const {
+    const auto mine =
+        std::find_if(histories_.begin(), histories_.end(), [&](const History& history) { return history.seq == seq; });
+    if (mine == histories_.end()) return 0;
+    uint32_t most = 0;
+    for (const History& other : histories_) {
+        if (other.seq == seq || other.model != mine->model || other.scope != mine->scope) continue;
+        uint32_t shared = 0;
+        while (shared < std::min(mine->tokens.size(), other.tokens.size()) &&
+               mine->tokens[shared] == other.tokens[shared]) {
+            shared++;
+        }
+        most = std::max(most, shared);
+    }
+    return most;
 }
 
 std::string RandomWorld::look_at_end(Expected& expected, const Event& event) {
@@ -296,7 +349,7 @@ uint64_t from_environment(const char* name, uint64_t otherwise) {
 TEST(scheduler_random, worlds_of_any_seed_keep_every_promise) {
     const uint64_t first = from_environment("CADANS_SEED", 0);
     const uint64_t count = std::getenv("CADANS_SEED") != nullptr ? 1 : from_environment("CADANS_SEEDS", 600);
-    uint64_t preemptions = 0, cancelled = 0, failed = 0, whole = 0, refused = 0;
+    uint64_t preemptions = 0, cancelled = 0, failed = 0, whole = 0, refused = 0, cached = 0;
     for (uint64_t seed = first; seed < first + count; seed++) {
         RandomWorld world(seed);
         const std::string wrong = world.run();
@@ -307,6 +360,7 @@ TEST(scheduler_random, worlds_of_any_seed_keep_every_promise) {
         failed += world.failed();
         whole += world.finished_whole();
         refused += world.refused();
+        cached += world.cached();
     }
     if (count < 100) return;
     // The worlds are worth something only if all that can happen does.
@@ -315,9 +369,10 @@ TEST(scheduler_random, worlds_of_any_seed_keep_every_promise) {
     EXPECT_GT(failed, count / 10);
     EXPECT_GT(refused, count / 10);
     EXPECT_GT(whole, count);
+    EXPECT_GT(cached, 20 * count);
     RecordProperty("preemptions", static_cast<int>(preemptions));
-    std::printf("%lu worlds: %lu whole, %lu preemptions, %lu cancelled, %lu failed, %lu refused\n", count, whole,
-                preemptions, cancelled, failed, refused);
+    std::printf("%lu worlds: %lu whole, %lu preemptions, %lu cancelled, %lu failed, %lu refused, %lu tokens cached\n",
+                count, whole, preemptions, cancelled, failed, refused, cached);
 }
 
 TEST(scheduler_random, the_same_seed_gives_the_same_events) {

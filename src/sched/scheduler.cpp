@@ -8,7 +8,10 @@
 namespace cadans::sched {
 namespace {
 
-/// No group needs more ids than max_running of the longest sequences can hold at once.
+/// Ids of a group in a house that caches: enough for any real model, few enough to keep books on.
+constexpr uint64_t kCachedIds = 1 << 18;
+
+/// No group needs more ids than max_running of the longest sequences can hold at once; a cache can use more.
 kv::PagePool make_pool(const House& house) {
     std::vector<kv::PagePool::GroupLimit> groups;
     for (const ModelFacts& model : house.models) {
@@ -17,10 +20,19 @@ kv::PagePool make_pool(const House& house) {
         for (const PageGroupFacts& group : model.groups) {
             const uint64_t pages =
                 uint64_t{house.limits.max_running} * kv::most_pages(group, model.context_tokens, house.limits.max_rows);
-            groups.push_back({model.model, group, static_cast<uint32_t>(std::min<uint64_t>(pages, UINT32_MAX))});
+            const uint64_t ids = house.prefix_cache ? std::max(pages, kCachedIds) : pages;
+            groups.push_back({model.model, group, static_cast<uint32_t>(std::min<uint64_t>(ids, UINT32_MAX))});
         }
     }
     return kv::PagePool(house.page_bytes, groups);
+}
+
+/// A node for every page of each model's first group, and roots for as many askers as run.
+std::unique_ptr<kv::PrefixTree> make_tree(const House& house, kv::PagePool& pool) {
+    if (!house.prefix_cache) return nullptr;
+    uint32_t nodes = 2 * house.limits.max_running + 64;
+    for (const ModelFacts& model : house.models) nodes += pool.pages_in(pool.first_group_of(model.model));
+    return std::make_unique<kv::PrefixTree>(pool, nodes);
 }
 
 /// The order of preemption: background first, of the same kind the newest.
@@ -97,7 +109,11 @@ bool accept(Sequence& sequence, const ItemResult& got, const StepResult& result,
 }  // namespace
 
 Scheduler::Scheduler(House house, Policy policy)
-    : house_(std::move(house)), policy_(policy), pool_(make_pool(house_)), time_(house_.costs) {
+    : house_(std::move(house)),
+      policy_(policy),
+      pool_(make_pool(house_)),
+      tree_(make_tree(house_, pool_)),
+      time_(house_.costs) {
     check(policy_.next != nullptr && policy_.share != nullptr, "a policy has both its functions");
     const SchedulerLimits& limits = house_.limits;
     check(limits.max_running >= 1 && limits.max_running < limits.max_rows, "a step holds a decode row for everybody");
@@ -107,6 +123,7 @@ Scheduler::Scheduler(House house, Policy policy)
     viewed_.reserve(limits.max_running);
     shares_.reserve(limits.max_running);
     plan_.items.reserve(limits.max_running);
+    plan_.copies.reserve(size_t{limits.max_running} * kMaxPageGroups);
 }
 
 Scheduler::~Scheduler() = default;
@@ -115,7 +132,8 @@ Status Scheduler::admit(SequenceRequest request, Nanos now) {
     if (Status could = could_run(house_, request); !could) return could;
     const SeqId seq = request.seq;
     const auto groups = static_cast<uint32_t>(house_.find(request.model)->groups.size());
-    const auto [where, is_new] = sequences_.try_emplace(seq, std::move(request), pool_, groups, arrivals_, now);
+    const auto [where, is_new] =
+        sequences_.try_emplace(seq, std::move(request), pool_, tree_.get(), groups, arrivals_, now);
     check(is_new, "a sequence id is used once");
     arrivals_++;
     where->second.account = time_.join(where->second.request.scope);
@@ -150,6 +168,10 @@ const StepPlan* Scheduler::plan(Nanos now, std::vector<Event>& events) {
     if (in_flight_) return nullptr;
     start_waiting(now, events);
     if (running_.empty()) return nullptr;
+    for (Sequence* sequence : running_) {
+        const bool first = sequence->pages.tail() == kv::kNoNode;
+        if (first || sequence->pages.finds_more(sequence->known, sequence->reusable())) reuse(*sequence, false);
+    }
 
     plans_++;
     plan_.clear();
@@ -197,6 +219,7 @@ void Scheduler::start_waiting(Nanos now, std::vector<Event>& events) {
         waiting_view_.erase(waiting_view_.begin() + next);
         insert_by_arrival(running_, &sequence);
         sequence.standing = Standing::running;
+        sequence.fresh = true;
         if (sequence.preempted) events.push_back(about(sequence, EventKind::resumed, now));
         sequence.preempted = false;
         if (!fits) return;  // who gave way is not in the view
@@ -231,6 +254,35 @@ uint64_t Scheduler::promised_bytes(const Sequence& sequence) const {
     return kv::most_bytes(*house_.find(sequence.request.model), soon, house_.limits.max_rows);
 }
 
+/// Takes what is cached beyond what it has computed; only between pages, where its own part has nothing yet.
+void Scheduler::reuse(Sequence& sequence, bool partly) {
+    if (partly) sequence.fresh = false;
+    const uint32_t from = sequence.computed;
+    const uint32_t most = sequence.reusable();
+    if (from != sequence.pages.shared_tokens() || from > most) return;
+    kv::PageLease::Reuse found = sequence.pages.adopt(sequence.known, most, partly);
+    if (!sequence.moved) {
+        if (sequence.request.score_prompt) found.end = ReuseEnd::scored;
+        sequence.reuse = found;
+    }
+    sequence.computed = found.tokens;
+}
+
+/// True if an item of the plan in the making computes the very page that this one would begin: then it waits for
+/// that, instead of computing the same a second time.
+bool Scheduler::page_is_on_its_way(const Sequence& sequence) const {
+    const uint32_t begin = sequence.computed;
+    const kv::NodeId tail = sequence.pages.tail();
+    if (tail == kv::kNoNode || begin != sequence.pages.shared_tokens()) return false;
+    if (begin + kPageTokens > sequence.reusable()) return false;
+    const auto page = sequence.known.begin() + begin;
+    return std::any_of(running_.begin(), running_.end(), [&](const Sequence* other) {
+        return other != &sequence && other->planned_in == plans_ && other->pages.tail() == tail &&
+               other->known_count() >= begin + kPageTokens &&
+               std::equal(page, page + kPageTokens, other->known.begin() + begin);
+    });
+}
+
 void Scheduler::fill(bool last_resort, Nanos now, std::vector<Event>& events) {
     shares_.clear();
     policy_.share(view(now), shares_);
@@ -238,6 +290,8 @@ void Scheduler::fill(bool last_resort, Nanos now, std::vector<Event>& events) {
         check(share.sequence < viewed_.size(), "a policy shares among those who run");
         Sequence& sequence = *viewed_[share.sequence];
         if (sequence.standing != Standing::running) continue;  // preempted for one before it
+        if (page_is_on_its_way(sequence)) continue;
+        if (sequence.fresh) reuse(sequence, true);
         const uint32_t due = sequence.known_count() - sequence.computed;
         uint32_t rows = std::min({share.rows, due, house_.limits.max_rows - plan_.rows()});
         rows = make_room(sequence, rows, last_resort, now, events);
@@ -280,7 +334,7 @@ Sequence* Scheduler::victim_for(const Sequence& asker, bool last_resort) const {
 }
 
 void Scheduler::preempt(Sequence& sequence, Nanos now, std::vector<Event>& events) {
-    sequence.pages.clear();
+    sequence.pages.retire(sequence.known, sequence.computed);
     sequence.computed = 0;
     sequence.preempted = true;
     sequence.standing = Standing::waiting;
@@ -305,7 +359,10 @@ void Scheduler::add_item(Sequence& sequence, uint32_t rows) {
     item.score = sequence.request.score_prompt && sequence.scored < sequence.prompt && end >= sequence.scored;
     item.sampling = &sequence.request.sampling;
     item.group_count = sequence.pages.groups();
-    for (uint32_t group = 0; group < item.group_count; group++) item.pages[group] = sequence.pages.run(group);
+    for (uint32_t group = 0; group < item.group_count; group++) {
+        item.pages[group] = sequence.pages.run(group);
+        if (sequence.pages.copy_from() != kv::kNoNode) plan_.copies.push_back(sequence.pages.copy(group));
+    }
     plan_.items.push_back(item);
     plan_.rows_by_phase[static_cast<uint8_t>(item.phase)] += rows;
 }
@@ -334,9 +391,15 @@ void Scheduler::commit_item(const StepItem& item, const ItemResult& got, const S
     check(found != sequences_.end() && got.seq == item.seq, "an item's sequence stays until its step is committed");
     Sequence& sequence = found->second;
     sequence.last_step = result.end;
+    sequence.moved = true;
+    sequence.pages.copied();
     time_.charge(item, *sequence.account);
 
     const uint32_t before = sequence.computed;
+    if (before > sequence.computed_most) {  // it did not compute these itself
+        sequence.cached += std::min(before, sequence.prompt) - std::min(sequence.computed_most, sequence.prompt);
+        sequence.computed_most = before;
+    }
     if (!got.failed) {
         check(got.computed >= 1 && got.computed <= item.count, "an item computes what it was given");
         sequence.computed += got.computed;
@@ -345,6 +408,9 @@ void Scheduler::commit_item(const StepItem& item, const ItemResult& got, const S
     share.phase = item.phase;
     share.rows = item.count;
     share.position = std::min(sequence.computed, sequence.prompt);
+    share.cached = sequence.cached;
+    share.reuse_position = sequence.reuse.position;
+    share.reuse_end = sequence.reuse.end;
     share.recomputed = std::min(sequence.computed, std::max(before, sequence.computed_most)) - before;
     share.rejected = got.failed ? 0 : item.count - got.computed;
     events.push_back(share);
@@ -367,6 +433,7 @@ void Scheduler::commit_item(const StepItem& item, const ItemResult& got, const S
         finish(sequence, reason, result.id, result.end, events);
     } else {
         check(sequence.computed < sequence.known_count(), "a sequence that goes on has a row due");
+        sequence.pages.publish(sequence.known, sequence.computed);
         sequence.pages.slide(sequence.computed);
     }
 }
@@ -379,6 +446,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, StepId step, Nan
     events.push_back(event);
     remove(sequence.standing == Standing::waiting ? waiting_ : running_, &sequence);
     time_.leave(sequence.account);
+    sequence.pages.retire(sequence.known, sequence.computed);
     const SeqId seq = sequence.request.seq;  // a copy: the original goes with its node
     sequences_.erase(seq);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "base/result.h"
@@ -13,6 +14,7 @@
 #include "flow/request.h"
 #include "flow/step.h"
 #include "kv/page_pool.h"
+#include "kv/prefix_tree.h"
 #include "sched/admission.h"
 #include "sched/machine_time.h"
 #include "sched/policy.h"
@@ -61,6 +63,7 @@ class Scheduler {
     bool idle() const noexcept { return sequences_.empty(); }
     const House& house() const noexcept { return house_; }
     const kv::PagePool& pages() const noexcept { return pool_; }
+    const kv::PrefixTree* prefixes() const noexcept { return tree_.get(); }  ///< null without a prefix cache
     const MachineTime& time() const noexcept { return time_; }
     void occupancy(Occupancy& out) const;
 
@@ -71,6 +74,7 @@ class Scheduler {
     House house_;
     Policy policy_;
     kv::PagePool pool_;
+    std::unique_ptr<kv::PrefixTree> tree_;
     MachineTime time_;
     std::map<SeqId, Sequence> sequences_;
     std::vector<Sequence*> running_;  ///< ascending by arrival, as is waiting_
@@ -88,6 +92,8 @@ class Scheduler {
     View view(Nanos now);
     void start_waiting(Nanos now, std::vector<Event>& events);
     uint64_t promised_bytes(const Sequence& sequence) const;
+    void reuse(Sequence& sequence, bool partly);
+    bool page_is_on_its_way(const Sequence& sequence) const;
     bool background_gives_way(const Sequence& asker, uint64_t& promised, Nanos now, std::vector<Event>& events);
     void fill(bool last_resort, Nanos now, std::vector<Event>& events);
     uint32_t make_room(Sequence& asker, uint32_t rows, bool last_resort, Nanos now, std::vector<Event>& events);

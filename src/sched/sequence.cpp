@@ -4,13 +4,15 @@
 
 namespace cadans::sched {
 
-Sequence::Sequence(SequenceRequest&& asked, kv::PagePool& pool, uint32_t groups, uint64_t rank, Nanos now)
+Sequence::Sequence(SequenceRequest&& asked, kv::PagePool& pool, kv::PrefixTree* tree, uint32_t groups, uint64_t rank,
+                   Nanos now)
     : request(std::move(asked)),
       prompt(static_cast<uint32_t>(request.prompt.size())),
       known_max(prompt + request.max_new_tokens),
       arrival(rank),
       admitted(now),
-      pages(pool, request.model, groups, tokens_computed_max(prompt, request.max_new_tokens)) {
+      pages(pool, tree, {request.model, request.scope, request.cache_prompt}, groups,
+            tokens_computed_max(prompt, request.max_new_tokens)) {
     known = std::move(request.prompt);
     known.reserve(known_max);
 }

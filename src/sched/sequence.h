@@ -21,7 +21,8 @@ enum class Standing : uint8_t {
 
 /// Owned by the scheduler. `known` is reserved for the longest it can become, so its span stays put.
 struct Sequence {
-    Sequence(SequenceRequest&& asked, kv::PagePool& pool, uint32_t groups, uint64_t rank, Nanos now);
+    Sequence(SequenceRequest&& asked, kv::PagePool& pool, kv::PrefixTree* tree, uint32_t groups, uint64_t rank,
+             Nanos now);
 
     SequenceRequest request;     ///< its prompt has moved into `known`
     std::vector<TokenId> known;  ///< prompt, then accepted tokens
@@ -29,18 +30,27 @@ struct Sequence {
     uint32_t known_max = 0;      ///< prompt + max_new_tokens
     uint32_t computed = 0;       ///< tokens whose keys and values are in the pages
     uint32_t computed_most = 0;  ///< the furthest `computed` ever was: rows before it are recomputed
+    uint32_t cached = 0;         ///< prompt tokens that came from cached pages and were never computed here
     uint32_t scored = 1;         ///< prompt tokens [1, scored) have had their score reported
     uint64_t arrival = 0;        ///< rank of admission
     Nanos admitted = 0;
     Nanos last_step = 0;  ///< end of the last step it had a row in
     Standing standing = Standing::waiting;
     bool preempted = false;      ///< waits with work that was lost
+    bool fresh = false;          ///< has just started: part of one cached page may be copied
+    bool moved = false;          ///< has had rows: where reuse ended is settled
     uint64_t planned_in = 0;     ///< number of the last plan that named it
     Account* account = nullptr;  ///< of its scope
+    kv::PageLease::Reuse reuse;  ///< how far its prompt was found when it came
     kv::PageLease pages;
 
     uint32_t known_count() const noexcept { return static_cast<uint32_t>(known.size()); }
     Phase phase() const noexcept { return phase_of(known_count(), computed, 0); }
+    /// Tokens [0, this) may come from cached pages: the last row is always computed, and every row that is scored.
+    uint32_t reusable() const noexcept {
+        const bool scores = request.score_prompt && scored < prompt;
+        return scores ? scored - 1 : known_count() - 1;
+    }
     /// Its next row brings its last token (or, with nothing to draw, ends it).
     bool about_to_end() const noexcept { return known_count() + 1 >= known_max && known_count() == computed + 1; }
     SequenceView view() const noexcept;

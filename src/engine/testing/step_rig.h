@@ -34,6 +34,7 @@ class StepRig {
     struct Sequence {
         std::vector<TokenId> tokens;
         std::vector<PageId> pages;
+        std::vector<PageCopy> copies;  ///< made before its next rows
         uint32_t computed = 0;
         std::vector<TokenScore> scores;  ///< of tokens 1 ..
         SamplingParams sampling;
@@ -65,6 +66,8 @@ class StepRig {
             item.sampling = &all[i]->sampling;
             item.group_count = groups_;
             for (uint32_t g = 0; g < groups_; g++) item.pages[g] = {0, all[i]->pages};
+            for (const PageCopy& copy : all[i]->copies) plan_.copies.push_back(copy);
+            all[i]->copies.clear();
             plan_.rows_by_phase[static_cast<uint8_t>(item.phase)] += item.count;
             plan_.items.push_back(item);
         }
@@ -83,6 +86,19 @@ class StepRig {
     void compute(Sequence& s, uint32_t chunk) {
         while (s.computed < s.tokens.size())
             step({&s}, {std::min(chunk, static_cast<uint32_t>(s.tokens.size()) - s.computed)});
+    }
+
+    /// A sequence of `tokens` that begins with the first `shared` ones of another: whole pages are shared, and the
+    /// one that is not whole is copied before the next row.
+    Sequence branch(const Sequence& from, uint32_t shared, const std::vector<TokenId>& tokens) {
+        Sequence s = sequence(0, static_cast<uint32_t>(tokens.size()));
+        s.tokens = tokens;
+        s.computed = shared;
+        const uint32_t whole = shared / kPageTokens;
+        for (uint32_t p = 0; p < whole; p++) s.pages[p] = from.pages[p];
+        for (uint16_t g = 0; g < groups_ && shared % kPageTokens != 0; g++)
+            s.copies.push_back({ModelId{0}, GroupId{g}, from.pages[whole], s.pages[whole]});
+        return s;
     }
 
     CpuExecutor& executor() { return *executor_; }
