@@ -2,13 +2,16 @@
 
 #include <queue>
 #include <string>
+#include <unordered_map>
 
 #include "text/utf8.h"
 
 namespace cadans::text {
 namespace {
 
-constexpr std::string_view kSpaceLetter = "\xE2\x96\x81";  // U+2581
+constexpr std::string_view kSpaceLetter = "\xE2\x96\x81";
+constexpr uint32_t kSpaceCodePoint = 0x2581;  // the same
+constexpr size_t kKnownBytesMax = 48;         // longer words are rarely said twice
 
 std::string with_space_letters(std::string_view text, bool space_prefix) {
     std::string out;
@@ -23,11 +26,16 @@ std::string with_space_letters(std::string_view text, bool space_prefix) {
     return out;
 }
 
+/// The pieces of one word. Used again for the next one, so that its memory is.
 class Pieces {
   public:
-    Pieces(const Vocabulary& vocabulary, std::string_view text) : vocabulary_(vocabulary), text_(text) {
-        for (size_t at = 0; at < text.size();) {
-            const uint32_t bytes = utf8_at(text, at).bytes;
+    explicit Pieces(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+
+    void begin(std::string_view word) {
+        text_ = word;
+        pieces_.clear();
+        for (size_t at = 0; at < word.size();) {
+            const uint32_t bytes = utf8_at(word, at).bytes;
             const auto i = static_cast<uint32_t>(pieces_.size());
             pieces_.push_back({static_cast<uint32_t>(at), bytes, i - 1, i + 1});
             at += bytes;
@@ -52,8 +60,8 @@ class Pieces {
         }
     }
 
-    void append_ids(std::vector<TokenId>& ids) const {
-        bool after_unknown = false;
+    /// `after_unknown`: the token before is the unknown one, which stands for all unknown characters in a row.
+    void append_ids(std::vector<TokenId>& ids, bool& after_unknown) const {
         for (uint32_t i = 0; i < pieces_.size(); i = pieces_[i].next) {
             const std::string_view piece = text_.substr(pieces_[i].begin, pieces_[i].bytes);
             const auto id = vocabulary_.find_plain(piece);
@@ -101,15 +109,46 @@ class Pieces {
     std::priority_queue<Candidate> queue_;
 };
 
+/// The end of the word at `at`: before the next space that no token could join to the character in front of it.
+size_t word_end(const Vocabulary& vocabulary, std::string_view text, size_t at) {
+    uint32_t previous = kSpaceCodePoint;
+    while (at < text.size()) {
+        const Utf8Char c = utf8_at(text, at);
+        if (c.code_point == kSpaceCodePoint && previous != kSpaceCodePoint && !vocabulary.joins_space(previous))
+            return at;
+        previous = c.code_point;
+        at += c.bytes;
+    }
+    return at;
+}
+
 }  // namespace
 
 void encode_sentencepiece(const Vocabulary& vocabulary, std::string_view text, bool space_prefix,
                           std::vector<TokenId>& ids) {
     if (text.empty()) return;
     const std::string spelled = with_space_letters(text, space_prefix);
-    Pieces pieces(vocabulary, spelled);
-    pieces.merge();
-    pieces.append_ids(ids);
+    struct Place {
+        size_t begin, end;  // of its ids among those of this call
+    };
+    std::unordered_map<std::string_view, Place> known;  // a text says most of its words more than once
+    Pieces pieces(vocabulary);
+    bool after_unknown = false;
+    for (size_t at = 0, end = 0; at < spelled.size(); at = end) {
+        end = word_end(vocabulary, spelled, at);
+        const std::string_view word = std::string_view(spelled).substr(at, end - at);
+        const bool fresh = !after_unknown;
+        if (const auto found = known.find(word); fresh && found != known.end()) {
+            const Place place = found->second;
+            for (size_t i = place.begin; i < place.end; i++) ids.push_back(TokenId{ids[i]});
+            continue;
+        }
+        const size_t begin = ids.size();
+        pieces.begin(word);
+        pieces.merge();
+        pieces.append_ids(ids, after_unknown);
+        if (fresh && !after_unknown && word.size() <= kKnownBytesMax) known.emplace(word, Place{begin, ids.size()});
+    }
 }
 
 }  // namespace cadans::text

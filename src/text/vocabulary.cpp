@@ -18,7 +18,8 @@ constexpr size_t kTokensMax = 1u << 22;
 constexpr size_t kTokenBytesMax = 4095;
 constexpr TokenId kNone{0xFFFFFFFFu};
 constexpr uint64_t kEmptySlot = ~uint64_t{0};
-constexpr std::string_view kSpaceLetter = "\xE2\x96\x81";  // U+2581, how SentencePiece writes a space
+constexpr std::string_view kSpaceLetter = "\xE2\x96\x81";  // how SentencePiece writes a space
+constexpr uint32_t kSpaceCodePoint = 0x2581;               // the same
 
 constexpr std::array<std::string_view, 12> kEndNames = {
     "<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<|end|>",       "<|return|>",      "<|call|>",
@@ -73,6 +74,7 @@ class VocabularyBuilder {
         }
         find_byte_tokens();
         find_ends();
+        if (made_.model_ == VocabularyModel::sentencepiece) find_space_joiners();
         return std::move(made_);
     }
 
@@ -84,6 +86,7 @@ class VocabularyBuilder {
     Status take_merges();
     void find_byte_tokens();
     void find_ends();
+    void find_space_joiners();
     std::string bytes_of(std::string_view spelling, TokenKind kind) const;
     static Vocabulary::Slice keep(std::vector<char>& pool, std::string_view text);
     void insert_merge(uint64_t key, Vocabulary::Merge merge);
@@ -279,6 +282,23 @@ void VocabularyBuilder::find_ends() {
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
 }
 
+void VocabularyBuilder::find_space_joiners() {
+    auto& joiners = made_.space_joiners_;
+    for (uint32_t i = 0; i < made_.size(); i++) {
+        const std::string_view token = made_.spelling(TokenId{i});
+        if (made_.kind(TokenId{i}) != TokenKind::normal && made_.kind(TokenId{i}) != TokenKind::user_defined) continue;
+        uint32_t previous = kSpaceCodePoint;
+        for (size_t at = 0; at < token.size();) {
+            const Utf8Char c = utf8_at(token, at);
+            if (c.code_point == kSpaceCodePoint && previous != kSpaceCodePoint) joiners.push_back(previous);
+            previous = c.code_point;
+            at += c.bytes;
+        }
+    }
+    std::sort(joiners.begin(), joiners.end());
+    joiners.erase(std::unique(joiners.begin(), joiners.end()), joiners.end());
+}
+
 Result<Vocabulary> Vocabulary::make(VocabularyData data) { return VocabularyBuilder(std::move(data)).build(); }
 
 std::string_view Vocabulary::bytes(TokenId id) const noexcept {
@@ -316,6 +336,10 @@ std::optional<TokenId> Vocabulary::find_word(std::string_view bytes) const noexc
 std::optional<TokenId> Vocabulary::byte_token(uint8_t byte) const noexcept {
     const TokenId id = byte_tokens_[byte];
     return id == kNone ? std::nullopt : std::optional(id);
+}
+
+bool Vocabulary::joins_space(uint32_t code_point) const noexcept {
+    return std::binary_search(space_joiners_.begin(), space_joiners_.end(), code_point);
 }
 
 const Vocabulary::Merge* Vocabulary::find_merge(TokenId left, TokenId right) const noexcept {

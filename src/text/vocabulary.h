@@ -97,6 +97,10 @@ class Vocabulary {
     /// The token of one raw byte ("<0xXX>", or the byte-level letter), if there is one.
     std::optional<TokenId> byte_token(uint8_t byte) const noexcept;
 
+    /// Whether some token of plain text has a space behind this character (sentencepiece only). Where none has, text
+    /// can be cut there before it is merged.
+    bool joins_space(uint32_t code_point) const noexcept;
+
     /// How two neighbours merge (byte_bpe only), or nothing. Cost: one hash probe.
     const Merge* find_merge(TokenId left, TokenId right) const noexcept;
 
@@ -117,6 +121,7 @@ class Vocabulary {
     TextIndex by_spelling_;
     TextIndex by_bytes_;                              // normal tokens of byte_bpe
     std::vector<std::pair<uint64_t, Merge>> merges_;  // open addressing, a power of two of slots
+    std::vector<uint32_t> space_joiners_;             // ascending code points
     std::vector<TokenId> byte_tokens_;                // 256 entries, kNone where there is none
     std::vector<TokenId> end_of_generation_;
     std::optional<TokenId> bos_, eos_, eot_, eom_, unknown_, padding_;
