@@ -37,7 +37,7 @@ try {
     seen.missing = { status: error.status, code: error.code, kind: error.constructor.name };
 }
 try {
-    await client.chat.completions.create({ model, messages: [{ role: "user", content: "é".repeat(5000) }] });
+    await client.chat.completions.create({ model, messages: [{ role: "user", content: "é".repeat(100000) }] });
 } catch (error) {
     seen.long = { status: error.status, code: error.code, kind: error.constructor.name };
 }

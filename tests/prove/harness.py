@@ -14,7 +14,7 @@ import sys
 import numpy as np
 
 import models
-from reference.forward import Reference
+from reference.forward import Reference, log_softmax
 from server import ROOT, Server
 
 TASK = pathlib.Path(__file__).parent / "task"
@@ -37,15 +37,22 @@ def questions(count=60):
     return documents
 
 
+def tokens_of(server, document):
+    """(tokens of the text, [tokens of each ending after it])."""
+    def tokenize(text):
+        return server.ok("/tokenize", {"content": text, "add_special": False})["tokens"]
+    context = tokenize(document["text"])
+    return context, [tokenize(f"{document['text']} {ending}")[len(context):] for ending in document["endings"]]
+
+
 def reference_scores(path, server, documents):
     """Log-likelihoods [documents, endings] of the fp32 reference, over the server's tokens."""
     model, scores = Reference(path), []
     for document in documents:
-        row = []
-        for ending in document["endings"]:
-            context, whole = (server.ok("/tokenize", {"content": t, "add_special": False})["tokens"] for t in (document["text"], f"{document['text']} {ending}"))
-            row.append(float(model.token_logprobs(whole)[len(context):].sum()))
-        scores.append(row)
+        context, endings = tokens_of(server, document)
+        model.clear()
+        next_token = log_softmax(model.extend_last(context))
+        scores.append([float(next_token[e[0]]) if len(e) == 1 else float(model.token_logprobs(context + e)[len(context):].sum()) for e in endings])
     return np.array(scores)
 
 
@@ -53,11 +60,8 @@ def server_scores(server, documents):
     """The same as the server scores them."""
     scores = []
     for document in documents:
-        row = []
-        for ending in document["endings"]:
-            context, whole = (server.ok("/tokenize", {"content": t, "add_special": False})["tokens"] for t in (document["text"], f"{document['text']} {ending}"))
-            row.append(sum(server.scores(whole)[0][len(context):]))
-        scores.append(row)
+        context, endings = tokens_of(server, document)
+        scores.append([sum(server.scores(context + e)[0][len(context):]) for e in endings])
     return np.array(scores)
 
 
