@@ -29,6 +29,14 @@ bool is_json(std::string_view content_type) {
     return type == "application/json" || (type.starts_with("application/") && type.ends_with("+json"));
 }
 
+/// What `curl -d` sends when nobody names a type. A browser would send the same for a form, but never without saying
+/// where the form came from.
+bool is_plain_tool(const HttpRequest& request) {
+    const std::string_view type = request.field("content-type");
+    return (type.empty() || lower(type) == "application/x-www-form-urlencoded") && !request.has_field("origin") &&
+           !request.has_field("referer") && !request.has_field("sec-fetch-site") && !request.has_field("cookie");
+}
+
 }  // namespace
 
 bool equal_in_constant_time(std::string_view a, std::string_view b) noexcept {
@@ -78,7 +86,7 @@ std::optional<HttpReply> Gate::refuse(const HttpRequest& request, std::string_vi
     }
     if (!options_.api_key.empty() && !key_given(request))
         return refusal(request, 401, "an API key is needed: send it as \"Authorization: Bearer KEY\"");
-    if (request.method == "POST" && !is_json(request.field("content-type")))
+    if (request.method == "POST" && !is_json(request.field("content-type")) && !is_plain_tool(request))
         return refusal(request, 415, "this call needs \"Content-Type: application/json\"");
     return std::nullopt;
 }

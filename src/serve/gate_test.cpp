@@ -74,15 +74,23 @@ TEST(gate, asks_for_the_key_in_either_field) {
     EXPECT_EQ(with("x-api-key", "Secret"), 401);
 }
 
-TEST(gate, wants_json_where_something_is_done) {
+TEST(gate, wants_json_from_whatever_could_be_a_web_page) {
     const ServerOptions options;
-    const auto of_type = [&](const char* type) {
-        return status_of(options, call("POST", {{"host", "localhost"}, {"content-type", type}}));
+    const auto of_type = [&](const char* type, const char* trace) {
+        return status_of(options,
+                         call("POST", {{"host", "localhost"}, {"content-type", type}, {trace, "same-origin"}}));
     };
-    EXPECT_EQ(of_type("application/json"), 200);
-    EXPECT_EQ(of_type("Application/JSON; charset=utf-8"), 200);
-    for (const char* type : {"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=a"})
-        EXPECT_EQ(of_type(type), 415) << type;
+    for (const char* trace : {"referer", "sec-fetch-site", "cookie", "x-nothing"}) {
+        EXPECT_EQ(of_type("application/json", trace), 200);
+        EXPECT_EQ(of_type("Application/JSON; charset=utf-8", trace), 200);
+        for (const char* type : {"text/plain", "multipart/form-data; boundary=a"})
+            EXPECT_EQ(of_type(type, trace), 415) << type;
+    }
+    const std::string form = "application/x-www-form-urlencoded";
+    for (const char* trace : {"referer", "sec-fetch-site", "cookie"})
+        EXPECT_EQ(of_type(form.c_str(), trace), 415) << trace;
+    EXPECT_EQ(of_type(form.c_str(), "user-agent"), 200) << "curl -d without a type";
+    EXPECT_EQ(of_type("", "user-agent"), 200);
 }
 
 TEST(gate, compares_whole_keys) {
