@@ -4,19 +4,20 @@
 
 namespace cadans::runtime {
 
-Loop::Loop(Inbox& inbox, sched::Scheduler& scheduler, Executor& executor, Fanout& fanout)
-    : inbox_(inbox), scheduler_(scheduler), executor_(executor), fanout_(fanout) {
+Loop::Loop(Inbox& inbox, sched::Scheduler& scheduler, Executor& executor, Fanout& fanout, Witness* witness)
+    : inbox_(inbox), scheduler_(scheduler), executor_(executor), fanout_(fanout), witness_(witness) {
     events_.reserve(size_t{8} * scheduler.house().limits.max_running);
 }
 
 Loop::Next Loop::turn(Nanos now) {
-    if (scheduler_.step_in_flight()) {
-        if (const StepResult* result = executor_.poll()) scheduler_.commit(*result, now, events_);
-    }
+    const StepResult* result = scheduler_.step_in_flight() ? executor_.poll() : nullptr;
+    if (result != nullptr) scheduler_.commit(*result, now, events_);
     inbox_.take(commands_);
+    if (witness_ != nullptr) witness_->heard(now, result, commands_);
     for (Command& command : commands_) hear(command, now);
 
     const StepPlan* plan = scheduler_.plan(now, events_);
+    if (witness_ != nullptr) witness_->planned(plan, events_);
 
     const auto ended = std::count_if(events_.begin(), events_.end(),
                                      [](const Event& event) { return event.kind == EventKind::finished; });

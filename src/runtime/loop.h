@@ -7,16 +7,17 @@
 #include "flow/executor.h"
 #include "runtime/fanout.h"
 #include "runtime/inbox.h"
+#include "runtime/witness.h"
 #include "sched/scheduler.h"
 
 namespace cadans::runtime {
 
 /// One verb. It neither sleeps nor reads a clock: a driver does that for the server, an event heap for the
-/// simulator. The four borrowed parts outlive the loop. Thread rule: one thread. Cost: a warm turn
-/// does not allocate.
+/// simulator. The borrowed parts outlive the loop; a witness is told of every turn. Thread rule: one thread. Cost: a
+/// warm turn does not allocate.
 class Loop {
   public:
-    Loop(Inbox& inbox, sched::Scheduler& scheduler, Executor& executor, Fanout& fanout);
+    Loop(Inbox& inbox, sched::Scheduler& scheduler, Executor& executor, Fanout& fanout, Witness* witness = nullptr);
 
     struct Next {
         bool now = false;  ///< a step is in flight: turn again at once
@@ -33,6 +34,7 @@ class Loop {
     sched::Scheduler& scheduler_;
     Executor& executor_;
     Fanout& fanout_;
+    Witness* witness_;
     std::vector<Command> commands_;
     std::vector<Event> events_;
     Occupancy occupancy_;

@@ -55,17 +55,21 @@ uint32_t largest_budget(const StepCost& cost, Nanos gap, uint32_t most) {
     return low;
 }
 
-Result<Machine> machine_of(std::string_view policy, const Room& room, const StepCost& cost, Nanos gap) {
+Result<sched::Policy> policy_named(std::string_view name) {
+    if (name == "static-chunk") return sched::static_chunk();
+    return bad_input(fmt::format("there is no policy '{}'; there are {}", name, fmt::join(policy_names(), ", ")),
+                     "--policy");
+}
+
+Result<Machine> machine_of(std::string_view name, const Room& room, const StepCost& cost, Nanos gap) {
+    auto policy = policy_named(name);
+    if (!policy) return std::move(policy).error();
     Machine machine;
     machine.cost = cost;
     machine.queue = room.queue;
-    if (policy == "static-chunk") {
-        machine.house = house_of(room, largest_budget(cost, gap, kLargestBudget));
-        machine.policy = sched::static_chunk();
-        return machine;
-    }
-    return bad_input(fmt::format("there is no policy '{}'; there are {}", policy, fmt::join(policy_names(), ", ")),
-                     "--policy");
+    machine.policy = *policy;
+    machine.house = house_of(room, largest_budget(cost, gap, kLargestBudget));
+    return machine;
 }
 
 }  // namespace cadans::sim

@@ -35,8 +35,11 @@ struct Room {
 /// Names that machine_of() knows, the default first.
 const std::vector<std::string>& policy_names();
 
-/// A machine under that policy. `gap`: the longest gap anyone should feel, from which a policy takes its chunk.
 /// Errors: bad_input for an unknown name, naming those there are.
+Result<sched::Policy> policy_named(std::string_view name);
+
+/// A machine under that policy. `gap`: the longest gap anyone should feel, from which a policy takes its chunk.
+/// Errors: as policy_named().
 Result<Machine> machine_of(std::string_view policy, const Room& room, const StepCost& cost, Nanos gap);
 
 /// The most rows of a step that fits `gap` when they are a prompt's, kIsolatedContext tokens deep; 1 to `most`.

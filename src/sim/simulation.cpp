@@ -17,13 +17,13 @@ struct Simulation::Flight {
     bool started = false;
 };
 
-Simulation::Simulation(const Machine& machine, const Workload& workload)
+Simulation::Simulation(const Machine& machine, const Workload& workload, runtime::Witness* witness)
     : workload_(workload),
       scheduler_(machine.house, machine.policy),
       inbox_(scheduler_.house(), machine.house.limits.max_running + machine.queue),
       fanout_({}),
       executor_(machine.cost, now_, machine.between),
-      loop_(inbox_, scheduler_, executor_, fanout_),
+      loop_(inbox_, scheduler_, executor_, fanout_, witness),
       flights_(1) {}
 
 Simulation::~Simulation() = default;

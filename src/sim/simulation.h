@@ -43,8 +43,8 @@ struct Fate {
 /// One run. Thread rule: one thread. The same workload and machine give the same fates.
 class Simulation {
   public:
-    /// The workload outlives the simulation.
-    Simulation(const Machine& machine, const Workload& workload);
+    /// Workload and witness (null: none) outlive the simulation.
+    Simulation(const Machine& machine, const Workload& workload, runtime::Witness* witness = nullptr);
     ~Simulation();
 
     /// Told of every request as it ends, with its gaps between tokens; returning false stops the run.

@@ -29,6 +29,9 @@ class Lines {
         return false;
     }
 
+    /// Nothing follows the present line.
+    bool at_end() const noexcept { return rest_.empty(); }
+
     std::string_view line() const noexcept { return line_; }
     size_t number() const noexcept { return number_; }
     const std::string& name() const noexcept { return name_; }

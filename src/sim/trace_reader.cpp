@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "sim/servegen.h"
+#include "sim/tape_reader.h"
 #include "sim/trace_lines.h"
 
 namespace cadans::sim {
@@ -119,6 +120,7 @@ Result<Workload> read_trace(const std::string& path, uint64_t seed) {
     Result<Workload> read = [&]() -> Result<Workload> {
         if (head.starts_with("TIMESTAMP,")) return read_azure(lines);
         if (head.starts_with("num_prefill_tokens,num_decode_tokens")) return read_lengths(lines);
+        if (head.starts_with(TapeReader::kMark)) return workload_of_tape(path);
         if (head.starts_with("{")) return read_mooncake(lines);
         if (path.ends_with("-trace.csv")) return read_servegen(path, lines, seed);
         return bad_input(

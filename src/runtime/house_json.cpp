@@ -1,0 +1,86 @@
+#include "runtime/house_json.h"
+
+#include <fmt/format.h>
+
+namespace cadans::runtime {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Takes whole numbers out of objects and remembers the first that was wrong.
+class Reader {
+  public:
+    template <class T>
+    void take(const Json& from, const char* key, uint64_t least, uint64_t most, T& out) {
+        const bool there = from.is_object() && from.contains(key) && from[key].is_number_unsigned();
+        const uint64_t value = there ? from[key].get<uint64_t>() : 0;
+        if (!there || value < least || value > most) {
+            if (wrong_.empty()) wrong_ = fmt::format("{} must be a whole number from {} to {}", key, least, most);
+            return;
+        }
+        out = static_cast<T>(value);
+    }
+    const Json& list(const Json& from, const char* key) {
+        static const Json kNone = Json::array();
+        if (from.is_object() && from.contains(key) && from[key].is_array()) return from[key];
+        if (wrong_.empty()) wrong_ = fmt::format("{} must be a list", key);
+        return kNone;
+    }
+    const std::string& wrong() const { return wrong_; }
+
+  private:
+    std::string wrong_;
+};
+
+}  // namespace
+
+Json house_to_json(const sched::House& house) {
+    Json models = Json::array();
+    for (const ModelFacts& model : house.models) {
+        Json groups = Json::array();
+        for (const PageGroupFacts& group : model.groups)
+            groups.push_back({{"window_tokens", group.window_tokens}, {"bytes_per_page", group.bytes_per_page}});
+        models.push_back({{"model", index(model.model)}, {"context_tokens", model.context_tokens}, {"groups", groups}});
+    }
+    return {{"page_tokens", kPageTokens},
+            {"page_bytes", house.page_bytes},
+            {"limits",
+             {{"max_rows", house.limits.max_rows},
+              {"max_running", house.limits.max_running},
+              {"prefill_chunk", house.limits.prefill_chunk}}},
+            {"models", models}};
+}
+
+Result<sched::House> house_from_json(const Json& json, uint32_t vocab_size) {
+    constexpr uint64_t kMany = 1 << 24;
+    Reader reader;
+    sched::House house;
+    uint32_t page_tokens = 0;
+    reader.take(json, "page_tokens", kPageTokens, kPageTokens, page_tokens);
+    reader.take(json, "page_bytes", 1, uint64_t{1} << 50, house.page_bytes);
+    const Json limits = json.is_object() && json.contains("limits") ? json["limits"] : Json();
+    reader.take(limits, "max_running", 1, 1 << 16, house.limits.max_running);
+    reader.take(limits, "max_rows", uint64_t{house.limits.max_running} + 1, 1 << 20, house.limits.max_rows);
+    reader.take(limits, "prefill_chunk", 1, 1 << 20, house.limits.prefill_chunk);
+    for (const Json& one : reader.list(json, "models")) {
+        ModelFacts model;
+        uint16_t number = 0;
+        reader.take(one, "model", 0, UINT16_MAX, number);
+        reader.take(one, "context_tokens", 1, kMany, model.context_tokens);
+        model.model = ModelId{number};
+        model.vocab_size = vocab_size;
+        for (const Json& group : reader.list(one, "groups")) {
+            PageGroupFacts& facts = model.groups.emplace_back();
+            reader.take(group, "window_tokens", 0, kMany, facts.window_tokens);
+            reader.take(group, "bytes_per_page", 1, uint64_t{1} << 40, facts.bytes_per_page);
+        }
+        if (model.groups.empty() || model.groups.size() > kMaxPageGroups)
+            return bad_input(fmt::format("a model has 1 to {} page groups", kMaxPageGroups), "groups");
+        house.models.push_back(std::move(model));
+    }
+    if (!reader.wrong().empty()) return bad_input(reader.wrong());
+    if (house.models.empty()) return bad_input("there is no model", "models");
+    return house;
+}
+
+}  // namespace cadans::runtime

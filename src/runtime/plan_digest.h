@@ -1,0 +1,31 @@
+// A plan as one number: two plans that differ in anything but token values differ in it.
+#pragma once
+
+#include <cstdint>
+
+#include "base/random.h"
+#include "flow/step.h"
+
+namespace cadans::runtime {
+
+/// Who, which rows, with which pages, in which order. Cost: one pass over the plan's page ids.
+inline uint64_t plan_digest(const StepPlan& plan) noexcept {
+    uint64_t digest = index(plan.id);
+    const auto add = [&](uint64_t part) { digest = mix64(digest ^ part); };
+    for (const uint32_t rows : plan.rows_by_phase) add(rows);
+    for (const StepItem& item : plan.items) {
+        add(index(item.seq));
+        add(index(item.model));
+        add(uint64_t{item.first} << 32 | item.count);
+        add(uint64_t{item.drafts} << 32 | static_cast<uint64_t>(item.phase) << 2 | uint64_t{item.sample} << 1 |
+            item.score);
+        add(item.known.size());
+        for (uint32_t group = 0; group < item.group_count; group++) {
+            add(item.pages[group].first_page);
+            for (const PageId page : item.pages[group].ids) add(index(page));
+        }
+    }
+    return digest;
+}
+
+}  // namespace cadans::runtime

@@ -1,0 +1,164 @@
+#include "sim/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/loop.h"
+#include "runtime/plan_digest.h"
+#include "sched/scheduler.h"
+#include "sim/machine.h"
+#include "sim/tape_reader.h"
+
+namespace cadans::sim {
+namespace {
+
+/// Gives back what the tape says, and compares each plan's digest with the recorded one.
+class TapeExecutor final : public Executor {
+  public:
+    void submit(const StepPlan& plan) override { plan_ = &plan; }
+    const StepResult* poll() override {
+        if (result_ == nullptr) return nullptr;
+        plan_ = nullptr;
+        return std::exchange(result_, nullptr);
+    }
+
+    /// What the next poll() answers. False: it cannot be the result of the plan in flight.
+    bool play(const StepResult& result) {
+        if (plan_ == nullptr || result.id != plan_->id || result.items.size() != plan_->items.size()) return false;
+        for (size_t i = 0; i < result.items.size(); i++) {
+            const ItemResult& got = result.items[i];
+            const StepItem& item = plan_->items[i];
+            const uint32_t accepted = got.accepted_end - got.accepted_begin;
+            if (got.seq != item.seq || got.computed < 1 || got.computed > item.count ||
+                accepted > (item.sample && !got.failed ? 1 + item.drafts : 0) ||
+                got.scores_end - got.scores_begin > (item.score ? item.count : 0))
+                return false;
+            // One whose last row was computed has a token to show for it, unless it failed or wanted none.
+            if (item.sample && !got.failed && accepted == 0) return false;
+        }
+        result_ = &result;
+        return true;
+    }
+
+    const StepPlan* plan() const noexcept { return plan_; }
+
+  private:
+    const StepPlan* plan_ = nullptr;
+    const StepResult* result_ = nullptr;
+};
+
+/// The loop with the tape on both of its sides.
+class Player {
+  public:
+    Player(const TapeReader& tape, sched::Policy policy)
+        : scheduler_(tape.house(), policy),
+          inbox_(scheduler_.house(), UINT32_MAX),
+          fanout_({}),
+          loop_(inbox_, scheduler_, executor_, fanout_) {}
+
+    /// Empty, or what is wrong with the turn.
+    std::string play(const TapeTurn& turn, Replay& replay) {
+        if (turn.has_result && !executor_.play(turn.result)) return "r is no result of the step in flight";
+        for (const runtime::Command& command : turn.commands) {
+            if (std::string wrong = say(command, turn.at, replay); !wrong.empty()) return wrong;
+        }
+        const bool in_flight = executor_.plan() != nullptr && !turn.has_result;
+        loop_.turn(turn.at);
+        replay.turns++;
+        listen(replay);
+        const StepPlan* plan = in_flight ? nullptr : executor_.plan();
+        replay.plans += turn.digest.has_value();
+        const std::optional<uint64_t> digest =
+            plan == nullptr ? std::nullopt : std::optional(runtime::plan_digest(*plan));
+        if (digest != turn.digest)
+            replay.first_difference = replay.turns;
+        else
+            replay.matched += digest.has_value();
+        return {};
+    }
+
+    void finish(Replay& replay) {
+        replay.ttft = spread_of(ttfts_);
+        replay.gap = spread_of(gaps_);
+    }
+
+  private:
+    struct Stream {
+        Nanos heard = 0;
+        std::optional<Nanos> last;
+        runtime::Place place;
+    };
+
+    std::string say(const runtime::Command& command, Nanos now, Replay& replay) {
+        switch (command.kind) {
+            case runtime::Command::Kind::admit: {
+                Stream& stream = streams_[command.seq];
+                auto place = inbox_.reserve(1, now);
+                if (!place) return place.error().message;
+                stream.place = *std::move(place);
+                stream.heard = now;
+                replay.requests++;
+                if (Status sent = inbox_.submit(stream.place, command.request); !sent) return sent.error().message;
+                return {};
+            }
+            case runtime::Command::Kind::cancel:
+                inbox_.cancel(command.seq);
+                return {};
+            case runtime::Command::Kind::cancel_all:
+                inbox_.cancel_all();
+                return {};
+        }
+        return {};
+    }
+
+    void listen(Replay& replay) {
+        fanout_.take(events_);
+        for (const Event& event : events_) {
+            const auto stream = streams_.find(event.seq);
+            if (stream == streams_.end()) continue;
+            if (event.kind == EventKind::finished) streams_.erase(stream);
+            if (event.kind != EventKind::token) continue;
+            replay.output_tokens++;
+            if (stream->second.last)
+                gaps_.push_back(event.time - *stream->second.last);
+            else
+                ttfts_.push_back(event.time - stream->second.heard);
+            stream->second.last = event.time;
+        }
+    }
+
+    sched::Scheduler scheduler_;
+    runtime::Inbox inbox_;
+    runtime::Fanout fanout_;
+    TapeExecutor executor_;
+    runtime::Loop loop_;
+    std::map<SeqId, Stream> streams_;
+    std::vector<Event> events_;
+    std::vector<Nanos> ttfts_, gaps_;
+};
+
+}  // namespace
+
+Result<Replay> replay(const std::string& path) {
+    auto tape = TapeReader::open(path);
+    if (!tape) return std::move(tape).error();
+    const auto policy = policy_named(tape->policy());
+    if (!policy) return policy.error();
+    Replay out;
+    out.policy = tape->policy();
+    Player player(*tape, *policy);
+    while (!out.first_difference) {
+        auto turn = tape->next();
+        if (!turn) return std::move(turn).error();
+        if (*turn == nullptr) break;
+        if (std::string wrong = player.play(**turn, out); !wrong.empty())
+            return bad_input(fmt::format("{}: turn {}: {}", path, out.turns + 1, wrong), path);
+    }
+    player.finish(out);
+    out.end = tape->end();
+    return out;
+}
+
+}  // namespace cadans::sim

@@ -1,0 +1,28 @@
+// The decisions of a recorded server, taken again by the same scheduler and compared one by one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "sim/report.h"
+
+namespace cadans::sim {
+
+struct Replay {
+    std::string policy;
+    std::string end;  ///< of the tape: TapeReader::end()
+    uint64_t turns = 0, requests = 0;
+    uint64_t plans = 0;                        ///< recorded
+    uint64_t matched = 0;                      ///< of them, planned again exactly
+    std::optional<uint64_t> first_difference;  ///< the turn, from 1, whose plan was another; what follows is not played
+    uint64_t output_tokens = 0;
+    std::optional<Spread> ttft, gap;  ///< from hearing of a request to its tokens, as the engine saw them
+};
+
+/// Real inbox, loop and scheduler; results come from the tape. Errors: as TapeReader's; bad_input for a result that
+/// is none of its plan, and for a policy that is unknown here.
+Result<Replay> replay(const std::string& path);
+
+}  // namespace cadans::sim

@@ -1,0 +1,175 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "base/random.h"
+#include "runtime/tape.h"
+#include "sim/load_spec.h"
+#include "sim/machine.h"
+#include "sim/replay.h"
+#include "sim/tape_reader.h"
+
+namespace cadans::sim {
+namespace {
+
+/// A day at home on a machine with few pages, recorded: chats that resend, preemptions, refusals.
+class Recorded : public testing::TestWithParam<std::string> {
+  protected:
+    std::string path_ = testing::TempDir() + "tape";
+
+    void record(const std::string& policy, uint64_t most_bytes = uint64_t{1} << 30) {
+        workload_ = *make_load("household:people=3,days=0.6", 4);
+        Room room;
+        room.kv_tokens = 6000;
+        room.context_tokens = 6000;
+        room.running = 4;
+        room.queue = 3;
+        const Machine machine = *machine_of(policy, room, built_in_fit().cost, 500 * kNanosPerMilli);
+        auto tape = runtime::Tape::open(path_, machine.house, {policy, most_bytes, {1, 2}});
+        ASSERT_TRUE(tape) << tape.error().message;
+        Simulation run(machine, workload_, tape->get());
+        run.run([&](const Fate& fate, const std::vector<Nanos>& gaps) {
+            if (fate.outcome != metrics::Outcome::refused) {
+                finished_++;
+                gaps_ += gaps.size();
+            }
+            return true;
+        });
+        steps_ = run.steps();
+    }
+
+    std::string content() const {
+        std::ostringstream all;
+        all << std::ifstream(path_, std::ios::binary).rdbuf();
+        return all.str();
+    }
+
+    void replace(const std::string& content) const { std::ofstream(path_, std::ios::binary) << content; }
+    void TearDown() override { std::remove(path_.c_str()); }
+
+    Workload workload_;
+    uint64_t steps_ = 0, finished_ = 0, gaps_ = 0;
+};
+
+TEST_P(Recorded, plans_every_step_again_exactly) {
+    record(GetParam());
+    const auto again = replay(path_);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->policy, GetParam());
+    EXPECT_GT(again->plans, 1000u);
+    EXPECT_EQ(again->plans, steps_);
+    EXPECT_EQ(again->matched, again->plans);
+    EXPECT_FALSE(again->first_difference);
+    EXPECT_EQ(again->requests, finished_);
+    EXPECT_EQ(again->end, "closed");
+    EXPECT_GT(again->output_tokens, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(policies, Recorded, testing::ValuesIn(policy_names()), [](const auto& tested) {
+    std::string name = tested.param;
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+});
+
+using Tapes = Recorded;
+
+TEST_F(Tapes, a_plan_that_was_another_is_found_where_it_is) {
+    record("static-chunk");
+    std::istringstream lines(content());
+    std::string line, changed;
+    for (int number = 0; std::getline(lines, line); number++) {
+        const size_t digest = line.find("\"p\":");
+        if (number == 500 && digest != std::string::npos) line = line.substr(0, digest) + "\"p\":1}";
+        changed += line + "\n";
+    }
+    replace(changed);
+    const auto again = replay(path_);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->first_difference, 500u);
+    EXPECT_LT(again->matched, again->plans);
+}
+
+TEST_F(Tapes, holds_no_token_of_anybody) {
+    record("static-chunk");
+    const std::string all = content();
+    // A prompt's ids as the scheduler saw them, three in a row: chance does not put these there.
+    for (size_t row = 0; row < std::min<size_t>(20, workload_.arrivals.size()); row++) {
+        const auto prompt = workload_.prompt_of(row);
+        std::string run;
+        for (size_t p = 0; p < std::min<size_t>(3, prompt.size()); p++)
+            run += (p == 0 ? "" : ",") + std::to_string(index(prompt[p]));
+        EXPECT_EQ(all.find(run), std::string::npos) << row;
+    }
+}
+
+TEST_F(Tapes, prompts_that_began_alike_still_do) {
+    record("static-chunk");
+    const auto again = workload_of_tape(path_);
+    ASSERT_TRUE(again) << again.error().message;
+    ASSERT_EQ(again->arrivals.size(), finished_);
+    uint32_t alike = 0;
+    for (size_t i = 1; i < again->arrivals.size(); i++)
+        for (size_t j = 0; j < i; j++) alike += again->arrivals[i].tokens[0] == again->arrivals[j].tokens[0];
+    EXPECT_GT(alike, 0u);
+}
+
+TEST_F(Tapes, a_full_tape_says_so_and_replays_as_far_as_it_goes) {
+    record("static-chunk", 100'000);
+    EXPECT_LT(content().size(), 400'000u);
+    const auto again = replay(path_);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->end, "full");
+    EXPECT_EQ(again->matched, again->plans);
+    EXPECT_GT(again->plans, 10u);
+}
+
+TEST_F(Tapes, a_tape_cut_off_in_a_line_replays_up_to_it) {
+    record("static-chunk");
+    const std::string all = content();
+    replace(all.substr(0, all.size() / 2));
+    const auto again = replay(path_);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->end, "cut");
+    EXPECT_EQ(again->matched, again->plans);
+}
+
+// Goal: a damaged tape is bad input or another plan, never a failed check. Method: seeded bytes and lines.
+TEST_F(Tapes, damage_never_breaks_a_check) {
+    record("static-chunk", 60'000);
+    const std::string whole = content();
+    uint32_t refused = 0, played = 0;
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        std::string damaged = whole;
+        for (uint64_t i = 0; i <= seed % 4; i++) {
+            const size_t at = mix64(seed * 8 + i) % damaged.size();
+            const uint64_t how = mix64(seed * 16 + i) % 3;
+            if (how == 0) damaged[at] = "0123456789[]{},:\"-e"[mix64(seed + at) % 19];
+            if (how == 1) damaged.erase(at, 1 + mix64(seed + at) % 40);
+            if (how == 2) {  // a line again, or not at all
+                const size_t begin = damaged.rfind('\n', at) + 1, end = damaged.find('\n', at);
+                if (end == std::string::npos) continue;
+                const std::string line = damaged.substr(begin, end + 1 - begin);
+                seed % 2 == 0 ? damaged.insert(begin, line) : damaged.erase(begin, line.size());
+            }
+        }
+        replace(damaged);
+        (replay(path_) ? played : refused)++;
+    }
+    EXPECT_GT(refused, 0u);
+    EXPECT_GT(played, 0u);
+}
+
+TEST_F(Tapes, what_is_no_tape_is_refused) {
+    for (const char* text : {"", "{}", "{\"cadans\":\"tape\"}", "{\"cadans\":\"tape\",\"version\":2}",
+                             "{\"cadans\":\"tape\",\"version\":1,\"policy\":\"luck\",\"house\":{}}", "[1]"}) {
+        replace(text);
+        EXPECT_FALSE(replay(path_)) << text;
+    }
+    EXPECT_FALSE(replay("/nowhere/at/all"));
+    EXPECT_FALSE(runtime::Tape::open("/nowhere/at/all", {}, {}));
+}
+
+}  // namespace
+}  // namespace cadans::sim
