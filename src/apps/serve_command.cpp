@@ -12,11 +12,13 @@
 #include "apps/settings.h"
 #include "apps/supervisor.h"
 #include "base/clock.h"
+#include "base/random.h"
 #include "metrics/metrics.h"
 #include "runtime/engine_thread.h"
 #include "runtime/fanout.h"
 #include "runtime/inbox.h"
 #include "runtime/loop.h"
+#include "runtime/tape.h"
 #include "sched/scheduler.h"
 #include "sched/static_chunk.h"
 #include "serve/server.h"
@@ -46,19 +48,28 @@ serve::ServerOptions options_of(const ServeSettings& s, const Life& life) {
 
 /// The parts that answer, in the order in which they lean on each other.
 struct Works {
-    Works(EngineRoom& room, const ServeSettings& s, serve::Server& server)
-        : inbox(room.house, room.house.limits.max_running + s.queue),
+    Works(EngineRoom& room, const ServeSettings& s, serve::Server& server, std::unique_ptr<runtime::Tape> recorder)
+        : tape(std::move(recorder)),
+          inbox(room.house, room.house.limits.max_running + s.queue),
           fanout(server.notifier()),
           scheduler(room.house, sched::static_chunk()),
-          loop(inbox, scheduler, *room.executor, fanout),
+          loop(inbox, scheduler, *room.executor, fanout, tape.get()),
           engine(loop, inbox) {}
 
+    std::unique_ptr<runtime::Tape> tape;  ///< null: nothing is recorded
     runtime::Inbox inbox;
     runtime::Fanout fanout;
     sched::Scheduler scheduler;
     runtime::Loop loop;
     runtime::EngineThread engine;
 };
+
+/// The tape that --record asks for; each life of the process has its own. Null where none is wanted.
+Result<std::unique_ptr<runtime::Tape>> open_tape(const ServeSettings& s, const sched::House& house, const Life& life) {
+    if (s.record.empty()) return std::unique_ptr<runtime::Tape>();
+    const std::string path = life.restarts == 0 ? s.record : fmt::format("{}.{}", s.record, life.restarts);
+    return runtime::Tape::open(path, house, {.policy = s.policy, .key = {fresh_seed(), fresh_seed()}});
+}
 
 void announce(const EngineRoom& room, const serve::Server& server, Nanos load_time) {
     for (const LoadedModel& m : room.models)
@@ -99,8 +110,14 @@ int serve_here(const ServeSettings& s, const Life& life) {
         http.join();
         return asked_to_leave ? 0 : fail(room.error());
     }
+    auto tape = open_tape(s, (*room)->house, life);
+    if (!tape) {
+        server->stop();
+        http.join();
+        return fail(tape.error());
+    }
     {
-        Works works(**room, s, *server);
+        Works works(**room, s, *server, *std::move(tape));
         std::vector<serve::ModelCard> cards;
         for (const LoadedModel& m : (*room)->models) cards.push_back(m.card);
         server->ready(std::move(cards), works.inbox, works.fanout);

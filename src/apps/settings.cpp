@@ -78,6 +78,8 @@ void add_settings(CLI::App& command, ServeSettings& s) {
     setting(command, "gap-ms", s.gap_ms, "a gap between two words longer than this counts as a stall")
         ->check(CLI::Range(1, 60000));
     setting(command, "policy", s.policy, "who runs next")->check(CLI::IsMember({"static-chunk"}));
+    setting(command, "record", s.record,
+            "a file for what the scheduler is given and decides, without text; cadans simulate --replay reads it");
     setting(command, "insecure-no-key", s.insecure_bind, "listen beyond this machine without an API key");
 }
 

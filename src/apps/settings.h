@@ -32,6 +32,7 @@ struct ServeSettings {
     uint32_t queue = 64;
     uint32_t gap_ms = 200;
     std::string policy = "static-chunk";
+    std::string record;  ///< where to write what the scheduler was given and decided; empty: nowhere
     bool insecure_bind = false;
 };
 

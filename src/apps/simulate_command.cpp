@@ -10,6 +10,7 @@
 #include "sim/capacity.h"
 #include "sim/load_spec.h"
 #include "sim/machine.h"
+#include "sim/replay.h"
 #include "sim/report.h"
 #include "sim/trace_reader.h"
 
@@ -19,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct SimulateSettings {
-    std::string trace, load, fit;
+    std::string trace, load, fit, replay;
     std::vector<std::string> policies;
     double rate = 0;  ///< 0: the trace's own
     bool capacity = false;
@@ -148,7 +149,37 @@ void print_table(const Setting& in, const std::vector<Line>& lines) {
     if (in.settings.capacity) fmt::print("\ncapacity: the largest rate that keeps the {} rule\n", in.settings.rule);
 }
 
+int replay_here(const SimulateSettings& s) {
+    const auto replay = sim::replay(s.replay);
+    if (!replay) return fail(replay.error());
+    const sim::Replay& r = *replay;
+    if (s.json) {
+        const Json record = {{"policy", r.policy},
+                             {"trace", s.replay},
+                             {"requests", r.requests},
+                             {"plans", r.plans},
+                             {"plans_matched", r.matched},
+                             {"first_difference", r.first_difference ? Json(*r.first_difference) : Json(nullptr)},
+                             {"turns", r.turns},
+                             {"end", r.end},
+                             {"output_tokens", r.output_tokens},
+                             {"ttft_ms", spread_json(r.ttft)},
+                             {"gap_ms", spread_json(r.gap)}};
+        std::cout << Json::array({record}).dump(2) << '\n';
+    } else {
+        fmt::print("{}: {} requests under {}, {} turns; the record ended: {}\n", s.replay, r.requests, r.policy,
+                   r.turns, r.end);
+        fmt::print("{} plans, {} planned again exactly{}\n", r.plans, r.matched,
+                   r.first_difference ? fmt::format("; turn {} became another", *r.first_difference) : "");
+        fmt::print("engine's time to first token p50 {}, p99 {}; gap p50 {}, p99 {}, max {}\n",
+                   cell(r.ttft, &sim::Spread::p50), cell(r.ttft, &sim::Spread::p99), cell(r.gap, &sim::Spread::p50),
+                   cell(r.gap, &sim::Spread::p99), cell(r.gap, &sim::Spread::max));
+    }
+    return r.first_difference ? 1 : 0;
+}
+
 int simulate_here(const SimulateSettings& s) {
+    if (!s.replay.empty()) return replay_here(s);
     sim::Fit fit = sim::built_in_fit();
     if (!s.fit.empty()) {
         auto read = sim::read_fit(s.fit);
@@ -190,6 +221,9 @@ void add_simulate(CLI::App& app, int& exit_code) {
         ->type_name("FILE");
     command->add_option("--load", s->load, "a made one: poisson, gamma, household, each with :key=value,...")
         ->type_name("SPEC");
+    command
+        ->add_option("--replay", s->replay, "a record of cadans serve --record: every plan is made again and compared")
+        ->type_name("FILE");
     command->add_option("--policy", s->policies, "who runs next; several are compared")
         ->delimiter(',')
         ->type_name("NAME,NAME");
@@ -223,6 +257,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
         ->check(CLI::Range(1, 1024))
         ->capture_default_str();
     command->add_option("--queue", s->room.queue, "requests that may wait; more are refused")->capture_default_str();
+    command->add_flag("!--no-cache", s->room.prefix_cache, "no prompt is found again");
     command->add_flag("--json", s->json, "one record a policy, on stdout");
     command->callback([s, &exit_code] { exit_code = simulate_here(*s); });
 }

@@ -44,6 +44,7 @@ Json house_to_json(const sched::House& house) {
     }
     return {{"page_tokens", kPageTokens},
             {"page_bytes", house.page_bytes},
+            {"prefix_cache", static_cast<uint32_t>(house.prefix_cache)},
             {"limits",
              {{"max_rows", house.limits.max_rows},
               {"max_running", house.limits.max_running},
@@ -58,6 +59,9 @@ Result<sched::House> house_from_json(const Json& json, uint32_t vocab_size) {
     uint32_t page_tokens = 0;
     reader.take(json, "page_tokens", kPageTokens, kPageTokens, page_tokens);
     reader.take(json, "page_bytes", 1, uint64_t{1} << 50, house.page_bytes);
+    uint32_t cache = 0;
+    reader.take(json, "prefix_cache", 0, 1, cache);
+    house.prefix_cache = cache != 0;
     const Json limits = json.is_object() && json.contains("limits") ? json["limits"] : Json();
     reader.take(limits, "max_running", 1, 1 << 16, house.limits.max_running);
     reader.take(limits, "max_rows", uint64_t{house.limits.max_running} + 1, 1 << 20, house.limits.max_rows);

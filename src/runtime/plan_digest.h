@@ -13,6 +13,10 @@ inline uint64_t plan_digest(const StepPlan& plan) noexcept {
     uint64_t digest = index(plan.id);
     const auto add = [&](uint64_t part) { digest = mix64(digest ^ part); };
     for (const uint32_t rows : plan.rows_by_phase) add(rows);
+    for (const PageCopy& copy : plan.copies) {
+        add(uint64_t{index(copy.model)} << 16 | index(copy.group));
+        add(uint64_t{index(copy.from)} << 32 | index(copy.to));
+    }
     for (const StepItem& item : plan.items) {
         add(index(item.seq));
         add(index(item.model));

@@ -73,13 +73,13 @@ void Tape::heard(Nanos now, const StepResult* result, std::span<const Command> c
 }
 
 void Tape::write_admission(const SequenceRequest& request) {
-    append(
-        filling_,
-        "{{\"admit\":{},\"request\":{},\"model\":{},\"new\":{},\"ends\":{},\"score\":{},\"priority\":{},\"scope\":{},"
-        "\"prompt\":[",
-        index(request.seq), index(request.request), index(request.model), request.max_new_tokens,
-        !request.end_tokens.empty(), request.score_prompt, static_cast<uint32_t>(request.priority),
-        pseudonyms_.of(request.scope));
+    append(filling_,
+           "{{\"admit\":{},\"request\":{},\"model\":{},\"new\":{},\"ends\":{},\"score\":{},\"cache\":{},\"priority\":{}"
+           ",\"scope\":{},"
+           "\"prompt\":[",
+           index(request.seq), index(request.request), index(request.model), request.max_new_tokens,
+           !request.end_tokens.empty(), request.score_prompt, request.cache_prompt,
+           static_cast<uint32_t>(request.priority), pseudonyms_.of(request.scope));
     Inside& inside = inside_[request.seq];
     inside.end_tokens = request.end_tokens;
     bool first = true;

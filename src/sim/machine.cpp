@@ -20,6 +20,7 @@ sched::House house_of(const Room& room, uint32_t rows) {
     house.limits.max_rows = std::max(rows, room.running + 1);
     house.models.push_back({ModelId{0}, kVocabulary, room.context_tokens, {{0, kPageTokens}}});
     house.page_bytes = room.kv_tokens;
+    house.prefix_cache = room.prefix_cache;
     return house;
 }
 

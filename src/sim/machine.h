@@ -30,6 +30,7 @@ struct Room {
     uint32_t kv_tokens = 262'144;       ///< all together
     uint32_t running = 16;
     uint32_t queue = 64;
+    bool prefix_cache = true;
 };
 
 /// Names that machine_of() knows, the default first.

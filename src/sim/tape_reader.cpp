@@ -32,13 +32,16 @@ bool take(const Json& from, const char* key, uint64_t most, T& out) {
 constexpr uint64_t kLatest = uint64_t{1} << 62;  ///< nanoseconds
 
 bool read_admission(const Json& from, SequenceRequest& out) {
-    uint64_t ends = 0;
-    if (!from.contains("prompt") || !from["prompt"].is_array() || !from.contains("ends") || !from.contains("score") ||
-        !from["ends"].is_boolean() || !from["score"].is_boolean())
+    const auto flag = [&](const char* key, bool& value) {
+        if (!from.contains(key) || !from[key].is_boolean()) return false;
+        value = from[key].get<bool>();
+        return true;
+    };
+    bool ends = false;
+    if (!from.contains("prompt") || !from["prompt"].is_array() || !flag("ends", ends) ||
+        !flag("score", out.score_prompt) || !flag("cache", out.cache_prompt))
         return false;
-    ends = from["ends"].get<bool>();
-    out.score_prompt = from["score"].get<bool>();
-    if (ends != 0) out.end_tokens = {TokenId{0}};
+    if (ends) out.end_tokens = {TokenId{0}};
     for (const Json& token : from["prompt"]) {
         const auto name = number(token, kVocabulary - 1);
         if (!name || *name == 0) return false;
