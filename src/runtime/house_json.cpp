@@ -7,6 +7,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr uint64_t kMany = 1 << 24;  ///< tokens
+
 /// Takes whole numbers out of objects and remembers the first that was wrong.
 class Reader {
   public:
@@ -32,6 +34,34 @@ class Reader {
     std::string wrong_;
 };
 
+Json cost_to_json(const StepCost& cost) {
+    return {{"weights_ps", cost.weights_ps},
+            {"row_ps", cost.row_ps},
+            {"step_ps", cost.step_ps},
+            {"prompt_key_ps", cost.prompt_key_ps},
+            {"decode_key_ps", cost.decode_key_ps},
+            {"logits_ps", cost.logits_ps},
+            {"window_tokens", cost.window_tokens},
+            {"window_share", cost.window_share},
+            {"decode_scale", cost.decode_scale},
+            {"prompt_scale", cost.prompt_scale}};
+}
+
+StepCost cost_from_json(const Json& json, Reader& reader) {
+    StepCost cost;
+    reader.take(json, "weights_ps", 0, StepCost::kMostPerRow, cost.weights_ps);
+    reader.take(json, "row_ps", 0, StepCost::kMostPerRow, cost.row_ps);
+    reader.take(json, "step_ps", 0, StepCost::kMostPerRow, cost.step_ps);
+    reader.take(json, "prompt_key_ps", 0, StepCost::kMostPerKey, cost.prompt_key_ps);
+    reader.take(json, "decode_key_ps", 0, StepCost::kMostPerKey, cost.decode_key_ps);
+    reader.take(json, "logits_ps", 0, StepCost::kMostPerRow, cost.logits_ps);
+    reader.take(json, "window_tokens", 0, kMany, cost.window_tokens);
+    reader.take(json, "window_share", 0, StepCost::kWhole, cost.window_share);
+    reader.take(json, "decode_scale", StepCost::kLeastScale, StepCost::kMostScale, cost.decode_scale);
+    reader.take(json, "prompt_scale", StepCost::kLeastScale, StepCost::kMostScale, cost.prompt_scale);
+    return cost;
+}
+
 }  // namespace
 
 Json house_to_json(const sched::House& house) {
@@ -42,18 +72,21 @@ Json house_to_json(const sched::House& house) {
             groups.push_back({{"window_tokens", group.window_tokens}, {"bytes_per_page", group.bytes_per_page}});
         models.push_back({{"model", index(model.model)}, {"context_tokens", model.context_tokens}, {"groups", groups}});
     }
+    Json costs = Json::array();
+    for (const StepCost& cost : house.costs) costs.push_back(cost_to_json(cost));
     return {{"page_tokens", kPageTokens},
             {"page_bytes", house.page_bytes},
             {"prefix_cache", static_cast<uint32_t>(house.prefix_cache)},
             {"limits",
              {{"max_rows", house.limits.max_rows},
               {"max_running", house.limits.max_running},
-              {"prefill_chunk", house.limits.prefill_chunk}}},
-            {"models", models}};
+              {"prefill_chunk", house.limits.prefill_chunk},
+              {"gap_us", house.limits.gap}}},
+            {"models", models},
+            {"costs", costs}};
 }
 
 Result<sched::House> house_from_json(const Json& json, uint32_t vocab_size) {
-    constexpr uint64_t kMany = 1 << 24;
     Reader reader;
     sched::House house;
     uint32_t page_tokens = 0;
@@ -66,6 +99,8 @@ Result<sched::House> house_from_json(const Json& json, uint32_t vocab_size) {
     reader.take(limits, "max_running", 1, 1 << 16, house.limits.max_running);
     reader.take(limits, "max_rows", uint64_t{house.limits.max_running} + 1, 1 << 20, house.limits.max_rows);
     reader.take(limits, "prefill_chunk", 1, 1 << 20, house.limits.prefill_chunk);
+    reader.take(limits, "gap_us", 1, uint64_t{1} << 40, house.limits.gap);
+    for (const Json& cost : reader.list(json, "costs")) house.costs.push_back(cost_from_json(cost, reader));
     for (const Json& one : reader.list(json, "models")) {
         ModelFacts model;
         uint16_t number = 0;
@@ -80,6 +115,9 @@ Result<sched::House> house_from_json(const Json& json, uint32_t vocab_size) {
         }
         if (model.groups.empty() || model.groups.size() > kMaxPageGroups)
             return bad_input(fmt::format("a model has 1 to {} page groups", kMaxPageGroups), "groups");
+        // A pool names every page that could be held; more than this is damage, not a machine.
+        if (uint64_t{house.limits.max_running} * (model.context_tokens / kPageTokens + 2) > uint64_t{1} << 26)
+            return bad_input("max_running times context_tokens is more than any machine has", "context_tokens");
         house.models.push_back(std::move(model));
     }
     if (!reader.wrong().empty()) return bad_input(reader.wrong());

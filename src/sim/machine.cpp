@@ -4,13 +4,15 @@
 
 #include <algorithm>
 
-#include "sched/static_chunk.h"
+#include "sched/policies.h"
 #include "sim/report.h"
 
 namespace cadans::sim {
 namespace {
 
 constexpr uint32_t kLargestBudget = 2048;
+constexpr uint32_t kUsualRows = 512;     ///< of a prompt in one step, where the policy has no wish of its own
+constexpr uint32_t kWholePrompt = 4096;  ///< what passes for whole: as far as predictions go
 
 /// A step has at most `rows` rows, decode rows included; one more than may run, so that a prompt always moves.
 sched::House house_of(const Room& room, uint32_t rows) {
@@ -38,7 +40,10 @@ Fit built_in_fit() {
 }
 
 const std::vector<std::string>& policy_names() {
-    static const std::vector<std::string> names = {"static-chunk"};
+    static const std::vector<std::string> names = [] {
+        const auto known = sched::policy_names();
+        return std::vector<std::string>(known.begin(), known.end());
+    }();
     return names;
 }
 
@@ -57,7 +62,7 @@ uint32_t largest_budget(const StepCost& cost, Nanos gap, uint32_t most) {
 }
 
 Result<sched::Policy> policy_named(std::string_view name) {
-    if (name == "static-chunk") return sched::static_chunk();
+    if (const auto policy = sched::policy_by_name(name)) return *policy;
     return bad_input(fmt::format("there is no policy '{}'; there are {}", name, fmt::join(policy_names(), ", ")),
                      "--policy");
 }
@@ -69,7 +74,12 @@ Result<Machine> machine_of(std::string_view name, const Room& room, const StepCo
     machine.cost = cost;
     machine.queue = room.queue;
     machine.policy = *policy;
-    machine.house = house_of(room, largest_budget(cost, gap, kLargestBudget));
+    uint32_t prompt_rows = kUsualRows;
+    if (name == "static-chunk") prompt_rows = largest_budget(cost, gap, kLargestBudget);
+    if (name == "prefill-first") prompt_rows = kWholePrompt;
+    machine.house = house_of(room, prompt_rows);
+    machine.house.limits.gap = gap / kNanosPerMicro;
+    machine.house.costs = {cost};
     return machine;
 }
 
