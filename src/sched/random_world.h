@@ -10,44 +10,9 @@
 #include "flow/event.h"
 #include "flow/step.h"
 #include "sched/scheduler.h"
+#include "sched/testing/fake_executor.h"
 
 namespace cadans::sched {
-
-/// The fake model: the next token is a hash of the whole history, so that a token that is lost, doubled
-/// or foreign changes every later one. Its cells stand for keys and values: what was written where.
-class FakeExecutor {
-  public:
-    FakeExecutor(const House& house, const kv::PagePool& pool);
-
-    /// Computes the plan into `result`. `fails(seq)` marks items as failed. Empty, or the first page that
-    /// does not hold what it should.
-    template <class Fails>
-    std::string run(const StepPlan& plan, Nanos begin, Fails&& fails, StepResult& result) {
-        result.clear();
-        result.id = plan.id;
-        result.begin = begin;
-        result.end = begin + 1000 + 10 * plan.rows();
-        for (const PageCopy& copy : plan.copies) copy_page(copy);
-        for (const StepItem& item : plan.items) {
-            if (std::string wrong = run_item(item, fails(item.seq), result); !wrong.empty()) return wrong;
-        }
-        return {};
-    }
-
-    /// What follows `history`: the one true answer, computed apart from any plan.
-    static TokenId next_token(uint64_t history, uint32_t vocab) {
-        return TokenId{static_cast<uint32_t>(history % vocab)};
-    }
-    static uint64_t add(uint64_t history, TokenId token) { return mix64(history ^ (uint64_t{index(token)} + 1)); }
-
-  private:
-    void copy_page(const PageCopy& copy);
-    std::string run_item(const StepItem& item, bool failed, StepResult& result);
-
-    const House& house_;
-    const kv::PagePool& pool_;
-    std::vector<std::vector<uint64_t>> cells_;  ///< by group: page * kPageTokens + slot -> hash of the prefix
-};
 
 /// One world. The same seed gives the same run, byte for byte.
 class RandomWorld {
@@ -66,6 +31,9 @@ class RandomWorld {
     uint64_t cached() const noexcept { return cached_; }
 
   private:
+    template <class Dice>
+    friend House random_house(Dice& world);
+
     /// What the test itself knows of a request, apart from the scheduler.
     struct Expected {
         uint32_t prompt = 0;
@@ -93,7 +61,6 @@ class RandomWorld {
         std::vector<TokenId> tokens;
     };
 
-    static House random_house(RandomWorld& world);
     static Policy random_policy(RandomWorld& world);
     SequenceRequest random_request();
     void admit_some();

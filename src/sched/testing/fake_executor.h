@@ -1,0 +1,108 @@
+// A fake model that forgets nothing: the next token is a hash of all before it, and every page knows what it holds.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "flow/step.h"
+#include "kv/page_pool.h"
+#include "sched/admission.h"
+
+namespace cadans::sched {
+
+/// The fake model: the next token is a hash of the whole history, so that a token that is lost, doubled
+/// or foreign changes every later one. Its cells stand for keys and values: what was written where.
+class FakeExecutor {
+  public:
+    FakeExecutor(const House& house, const kv::PagePool& pool);
+
+    /// Computes the plan into `result`. `fails(seq)` marks items as failed. Empty, or the first page that
+    /// does not hold what it should.
+    template <class Fails>
+    std::string run(const StepPlan& plan, Nanos begin, Fails&& fails, StepResult& result) {
+        result.clear();
+        result.id = plan.id;
+        result.begin = begin;
+        result.end = begin + 1000 + 10 * plan.rows();
+        for (const PageCopy& copy : plan.copies) copy_page(copy);
+        for (const StepItem& item : plan.items) {
+            if (std::string wrong = run_item(item, fails(item.seq), result); !wrong.empty()) return wrong;
+        }
+        return {};
+    }
+
+    /// What follows `history`: the one true answer, computed apart from any plan.
+    static TokenId next_token(uint64_t history, uint32_t vocab) {
+        return TokenId{static_cast<uint32_t>(history % vocab)};
+    }
+    static uint64_t add(uint64_t history, TokenId token) { return mix64(history ^ (uint64_t{index(token)} + 1)); }
+
+  private:
+    void copy_page(const PageCopy& copy);
+    std::string run_item(const StepItem& item, bool failed, StepResult& result);
+
+    const House& house_;
+    const kv::PagePool& pool_;
+    std::vector<std::vector<uint64_t>> cells_;  ///< by group: page * kPageTokens + slot -> hash of the prefix
+};
+
+inline FakeExecutor::FakeExecutor(const House& house, const kv::PagePool& pool) : house_(house), pool_(pool) {
+    cells_.resize(pool.group_count());
+    for (uint32_t group = 0; group < pool.group_count(); group++) {
+        cells_[group].resize(size_t{pool.pages_in(group)} * kPageTokens);
+    }
+}
+
+inline void FakeExecutor::copy_page(const PageCopy& copy) {
+    std::vector<uint64_t>& cells = cells_[pool_.first_group_of(copy.model) + index(copy.group)];
+    const auto from = cells.begin() + std::ptrdiff_t{index(copy.from)} * kPageTokens;
+    std::copy(from, from + kPageTokens, cells.begin() + std::ptrdiff_t{index(copy.to)} * kPageTokens);
+}
+
+inline std::string FakeExecutor::run_item(const StepItem& item, bool failed, StepResult& result) {
+    const ModelFacts& model = *house_.find(item.model);
+    const uint32_t first_group = pool_.first_group_of(item.model);
+    ItemResult got;
+    got.seq = item.seq;
+    got.failed = failed;
+    got.computed = item.count;
+    got.scores_begin = got.scores_end = static_cast<uint32_t>(result.scores.size());
+    got.accepted_begin = got.accepted_end = static_cast<uint32_t>(result.accepted.size());
+
+    const uint32_t end = item.first + item.count;
+    std::vector<uint64_t> prefix(end);
+    uint64_t history = index(item.model);
+    for (uint32_t p = 0; p < end; p++) prefix[p] = history = add(history, item.known[p]);
+
+    for (uint32_t group = 0; group < item.group_count; group++) {
+        const PageRun& run = item.pages[group];
+        const auto cell = [&](uint32_t p) -> uint64_t& {
+            const PageId page = run.ids[p / kPageTokens - run.first_page];
+            return cells_[first_group + group][size_t{index(page)} * kPageTokens + p % kPageTokens];
+        };
+        for (uint32_t p = item.first; p < end; p++) cell(p) = prefix[p];
+        const uint32_t window = model.groups[group].window_tokens;
+        const uint32_t oldest = window == 0 || item.first < window ? 0 : item.first - window + 1;
+        for (uint32_t p = oldest; p < end; p++) {
+            if (cell(p) != prefix[p]) {
+                return "sequence " + std::to_string(index(item.seq)) + " finds foreign keys at " + std::to_string(p);
+            }
+        }
+    }
+    if (item.score) {
+        for (uint32_t p = item.first; p < end && p + 1 < item.known.size(); p++) {
+            result.scores.push_back({item.known[p + 1], 0.0F, 0, {}});
+        }
+        got.scores_end = static_cast<uint32_t>(result.scores.size());
+    }
+    if (item.sample && !failed) {
+        result.accepted.push_back({next_token(history, model.vocab_size), 0.0F, 0, {}});
+        got.accepted_end++;
+    }
+    result.items.push_back(got);
+    return {};
+}
+
+}  // namespace cadans::sched
