@@ -5,6 +5,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "apps/calibration.h"
 #include "apps/commands.h"
 #include "apps/engine_room.h"
 #include "apps/progress.h"
@@ -13,6 +14,7 @@
 #include "base/random.h"
 #include "engine/machine_limits.h"
 #include "kernels/probe.h"
+#include "sched/chunk.h"
 
 namespace cadans::apps {
 namespace {
@@ -23,6 +25,7 @@ struct BenchSettings {
     ComputeSettings compute;
     std::vector<uint32_t> prompt = {512}, generate = {64}, depth = {0}, batch = {1}, threads;
     uint32_t repeat = 5;
+    bool fit = false;
     bool json = false;
 };
 
@@ -210,7 +213,52 @@ void make_room(BenchSettings& s) {
     s.compute.max_running = std::ranges::max(s.batch);
 }
 
+void print_fit(const engine::CostTable& table, const EngineRoom& room) {
+    const StepCost& cost = table.fit.cost;
+    const auto nanos = [](uint64_t picos) { return format_duration(static_cast<Nanos>(picos / 1000)); };
+    fmt::print("{}, {}, {} threads, {}\n\n", table.key.model, table.key.isa, table.key.threads, table.key.cpu);
+    fmt::print("A step takes the larger of {} (weights) and {} a row, and {},\n", nanos(cost.weights_ps),
+               nanos(cost.row_ps), nanos(cost.step_ps));
+    fmt::print(
+        "and {:.1f} ns for each key that a prompt's row looks at, {:.1f} ns for each that a writing row looks at,\n",
+        static_cast<double>(cost.prompt_key_ps) / 1e3, static_cast<double>(cost.decode_key_ps) / 1e3);
+    fmt::print("and {} for each row that is drawn from.\n", nanos(cost.logits_ps));
+    fmt::print("Error of its predictions: {:.1f} % in the middle, {:.1f} % at the 90th percentile.\n",
+               100 * table.fit.median_error, 100 * table.fit.p90_error);
+    const sched::Promise promise = sched::promise_for(cost, room.house.limits, 1, 0);
+    fmt::print("The floor of the gap beside one stream: {} with {} prompt tokens a step.\n",
+               format_duration(promise.floor * kNanosPerMicro), promise.floor_chunk);
+}
+
+/// Measures the cost table anew, keeps it for the server, and prints it.
+int fit(BenchSettings s) {
+    s.compute.threads = s.threads.empty() ? 0 : s.threads.front();
+    Progress loading("loading");
+    auto room = EngineRoom::open(s.compute, [&](const std::string& name, uint64_t done, uint64_t total) {
+        loading.show(done, total, name);
+        return true;
+    });
+    loading.clear();
+    if (!room) {
+        fmt::print(stderr, "cadans: {}\n", room.error().message);
+        return 1;
+    }
+    Progress measuring("measuring");
+    const auto table = cost_table_of(**room, (*room)->models.front(), true,
+                                     [&](const std::string& name, uint64_t done, uint64_t total) {
+                                         measuring.show(done, total, name);
+                                         return true;
+                                     });
+    measuring.clear();
+    if (s.json)
+        std::cout << engine::to_json(table);
+    else
+        print_fit(table, **room);
+    return 0;
+}
+
 int bench(BenchSettings s) {
+    if (s.fit) return fit(std::move(s));
     make_room(s);
     Json records = Json::array();
     if (s.threads.empty()) s.threads = {0};
@@ -269,7 +317,9 @@ void add_bench(CLI::App& app, int& exit_code) {
     command->add_option("--kv-memory", s->compute.kv_memory,
                         "memory for keys and values; default: a quarter of what is free");
     command->add_option("--isa", s->compute.isa, "forces an instruction set")->envname("CADANS_ISA");
-    command->add_flag("--json", s->json, "print one JSON array instead of a table");
+    command->add_flag("--fit", s->fit,
+                      "measure what steps cost, for the server and 'cadans simulate --fit', and print that");
+    command->add_flag("--json", s->json, "print JSON instead of a table");
     command->callback([s, &exit_code] { exit_code = bench(*s); });
 }
 

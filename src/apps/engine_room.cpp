@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/random.h"
 #include "engine/topology.h"
 #include "model/memory.h"
 #include "model/safe_open.h"
@@ -16,6 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kTemplateFileBytes = 1 << 20;
+constexpr uint32_t kLargestChunk = 512;  ///< prompt tokens that any policy may put into one step
 
 struct NamedFile {
     std::string name, path;
@@ -78,6 +80,17 @@ serve::ModelFile facts_of(const model::GgufFile& file, const model::Model& loade
     return facts;
 }
 
+std::string fingerprint_of(const model::GgufFile& file) {
+    uint64_t hash = 0;
+    const auto mix = [&hash](uint64_t part) { hash = mix64(hash ^ part); };
+    for (const model::GgufTensor& tensor : file.tensors()) {
+        for (const char c : tensor.name) mix(static_cast<unsigned char>(c));
+        mix(static_cast<uint64_t>(tensor.type));
+        for (uint32_t d = 0; d < tensor.n_dims; d++) mix(tensor.dims[d]);
+    }
+    return fmt::format("{:016x}", hash);
+}
+
 Result<std::unique_ptr<text::ChatTemplate>> template_of(const model::GgufFile& file, const std::string& fallback_file) {
     auto sources = model::read_templates(file);
     if (!sources) return std::move(sources).error();
@@ -132,6 +145,7 @@ Result<LoadedModel> load(const NamedFile& named, const ComputeSettings& settings
     out.facts.vocab_size = out.model->spec().vocab;
     out.facts.context_tokens = settings.context == 0 ? trained : settings.context;
     out.facts.groups = engine::PageGroups::of(out.model->spec()).facts;
+    out.fingerprint = fingerprint_of(*file);
     out.card.name = named.name;
     out.card.trained_context_tokens = trained;
     out.card.tokenizer = out.tokenizer.get();
@@ -215,7 +229,7 @@ Result<std::unique_ptr<EngineRoom>> EngineRoom::open(const ComputeSettings& sett
     sched::House& house = room->house;
     house.limits.max_running = settings.max_running;
     house.limits.prefill_chunk = settings.prefill_chunk;
-    house.limits.max_rows = settings.prefill_chunk + settings.max_running;
+    house.limits.max_rows = std::max(settings.prefill_chunk, kLargestChunk) + settings.max_running;
     auto budget = page_budget(settings);
     if (!budget) return std::move(budget).error();
     house.page_bytes = *budget;

@@ -27,6 +27,7 @@ struct LoadedModel {
     std::unique_ptr<text::ChatTemplate> chat_template;  ///< null: the file has none
     serve::ModelCard card;
     ModelFacts facts;
+    std::string fingerprint;  ///< of its tensors' names, shapes and types: what its speed depends on
 };
 
 /// Told about each model's bytes as they are read; returning false stops with `cancelled`.

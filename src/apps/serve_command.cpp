@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "apps/calibration.h"
 #include "apps/commands.h"
 #include "apps/engine_room.h"
 #include "apps/progress.h"
@@ -19,12 +20,16 @@
 #include "runtime/inbox.h"
 #include "runtime/loop.h"
 #include "runtime/tape.h"
+#include "sched/chunk.h"
+#include "sched/policies.h"
 #include "sched/scheduler.h"
-#include "sched/static_chunk.h"
 #include "serve/server.h"
 
 namespace cadans::apps {
 namespace {
+
+constexpr Micros kMicrosPerMilli = 1'000;
+constexpr Micros kUsualGap = 200 * kMicrosPerMilli;
 
 int fail(const Error& error) {
     fmt::print(stderr, "cadans: {}\n", error.message);
@@ -52,7 +57,7 @@ struct Works {
         : tape(std::move(recorder)),
           inbox(room.house, room.house.limits.max_running + s.queue),
           fanout(server.notifier()),
-          scheduler(room.house, sched::static_chunk()),
+          scheduler(room.house, *sched::policy_by_name(s.policy)),
           loop(inbox, scheduler, *room.executor, fanout, tape.get()),
           engine(loop, inbox) {}
 
@@ -71,6 +76,32 @@ Result<std::unique_ptr<runtime::Tape>> open_tape(const ServeSettings& s, const s
     return runtime::Tape::open(path, house, {.policy = s.policy, .key = {fresh_seed(), fresh_seed()}});
 }
 
+/// The gap to promise: as asked, else kUsualGap or, where that is more, the largest floor of the models.
+Micros choose_gap(const EngineRoom& room, uint32_t gap_ms) {
+    if (gap_ms != 0) return gap_ms * kMicrosPerMilli;
+    Micros gap = kUsualGap;
+    for (const StepCost& cost : room.house.costs)
+        gap = std::max(gap, sched::promise_for(cost, room.house.limits, 1, 0).floor);
+    return gap;
+}
+
+/// What the promise costs, in words.
+void announce_gap(const EngineRoom& room) {
+    const Micros gap = room.house.limits.gap;
+    const auto words = [](Micros span) { return format_duration(span * kNanosPerMicro); };
+    for (size_t m = 0; m < room.house.costs.size(); m++) {
+        const sched::Promise p = sched::promise_for(room.house.costs[m], room.house.limits, 1, 0);
+        const std::string& name = room.models[m].card.name;
+        spdlog::info("{}: at most {} between two words; beside one stream a step reads up to {} prompt tokens", name,
+                     words(gap), p.chunk);
+        if (gap < p.floor)
+            spdlog::warn(
+                "{}: this machine's own floor is {}, with {} tokens a step; below it, prompts are read at {} % "
+                "of their best rate while somebody writes",
+                name, words(p.floor), p.floor_chunk, p.rate_percent);
+    }
+}
+
 void announce(const EngineRoom& room, const serve::Server& server, Nanos load_time) {
     for (const LoadedModel& m : room.models)
         spdlog::info("{}: {} of weights, {} tokens a request, {} tokens of keys and values in all", m.card.name,
@@ -82,7 +113,7 @@ void announce(const EngineRoom& room, const serve::Server& server, Nanos load_ti
 }
 
 int serve_here(const ServeSettings& s, const Life& life) {
-    metrics::Metrics metrics(s.gap_ms * kNanosPerMilli);
+    metrics::Metrics metrics(kUsualGap * kNanosPerMicro);
     auto opened = serve::Server::open(options_of(s, life), metrics);
     if (!opened) return fail(std::move(opened).error());
     std::unique_ptr<serve::Server> server = *std::move(opened);
@@ -110,6 +141,15 @@ int serve_here(const ServeSettings& s, const Life& life) {
         http.join();
         return asked_to_leave ? 0 : fail(room.error());
     }
+    if (s.policy == "cadence") {
+        Progress measuring("measuring");
+        measure_costs(**room, [&](const std::string& name, uint64_t done, uint64_t total) {
+            measuring.show(done, total, name);
+            return !leaving.load();
+        });
+    }
+    (*room)->house.limits.gap = choose_gap(**room, s.gap_ms);
+    metrics.stall_limit((*room)->house.limits.gap * kNanosPerMicro);
     auto tape = open_tape(s, (*room)->house, life);
     if (!tape) {
         server->stop();
@@ -121,6 +161,7 @@ int serve_here(const ServeSettings& s, const Life& life) {
         std::vector<serve::ModelCard> cards;
         for (const LoadedModel& m : (*room)->models) cards.push_back(m.card);
         server->ready(std::move(cards), works.inbox, works.fanout);
+        announce_gap(**room);
         announce(**room, *server, steady_now() - begin);
         http.join();
         works.engine.stop();

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/units.h"
+#include "sched/policies.h"
 
 namespace cadans::apps {
 namespace {
@@ -75,9 +76,13 @@ void add_settings(CLI::App& command, ServeSettings& s) {
     setting(command, "api-key", s.api_key, "the key that every request must carry");
     setting(command, "queue", s.queue, "requests that may wait; more are told to come back (429)")
         ->check(CLI::Range(0, 100000));
-    setting(command, "gap-ms", s.gap_ms, "a gap between two words longer than this counts as a stall")
-        ->check(CLI::Range(1, 60000));
-    setting(command, "policy", s.policy, "who runs next")->check(CLI::IsMember({"static-chunk"}));
+    setting(command, "gap-ms", s.gap_ms,
+            "the longest gap between two words that anyone should feel; longer ones count as stalls; 0: 200, or what "
+            "this machine needs to read prompts well")
+        ->check(CLI::Range(0, 60000));
+    std::vector<std::string> policies;
+    for (const std::string_view name : sched::policy_names()) policies.emplace_back(name);
+    setting(command, "policy", s.policy, "who runs next")->check(CLI::IsMember(policies));
     setting(command, "record", s.record,
             "a file for what the scheduler is given and decides, without text; cadans simulate --replay reads it");
     setting(command, "insecure-no-key", s.insecure_bind, "listen beyond this machine without an API key");

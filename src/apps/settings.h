@@ -30,8 +30,8 @@ struct ServeSettings {
     std::vector<std::string> host_names, allowed_origins;
     std::string api_key;
     uint32_t queue = 64;
-    uint32_t gap_ms = 200;
-    std::string policy = "static-chunk";
+    uint32_t gap_ms = 0;  ///< 0: 200, or what this machine needs
+    std::string policy = "cadence";
     std::string record;  ///< where to write what the scheduler was given and decided; empty: nowhere
     bool insecure_bind = false;
 };

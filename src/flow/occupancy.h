@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/units.h"
 
 namespace cadans {
 
@@ -27,6 +28,7 @@ struct Occupancy {
     uint64_t bytes_total = 0;
     uint64_t bytes_cached = 0;
     std::vector<GroupOccupancy> groups;
+    Micros gap_promise = 0;  ///< longest time between two words of a stream that is promised now; 0: no promise
 };
 
 }  // namespace cadans

@@ -84,7 +84,7 @@ void Metrics::count(const RequestRecord& record, const Figures& figures) {
     if (figures.per_output_token_ns) per_token_.observe(*figures.per_output_token_ns);
     for (const Nanos gap : record.flush_gaps()) {
         gap_.observe(gap);
-        if (gap > stall_limit_) add(stalls_, 1);
+        if (gap > stall_limit_.load(std::memory_order_relaxed)) add(stalls_, 1);
     }
     for (const Nanos gap : record.token_gaps()) engine_gap_.observe(gap);
     total_.of(cold).observe(figures.total_ns);
@@ -127,7 +127,10 @@ std::string Metrics::exposition(const Now& now) const {
     counter("cadans_recomputed_tokens_total", "Tokens computed again after a preemption.", value_of(recomputed_));
     counter("cadans_stalls_total", "Gaps between flushes longer than cadans_stall_limit_seconds.", value_of(stalls_));
     page.family("cadans_stall_limit_seconds", Type::gauge, "A longer gap between flushes counts as a stall.");
-    page.sample_seconds({}, stall_limit_);
+    page.sample_seconds({}, stall_limit_.load(std::memory_order_relaxed));
+    page.family("cadans_gap_promise_seconds", Type::gauge,
+                "The longest time that the scheduler now lets pass between two words of a stream; 0: no promise.");
+    page.sample_seconds({}, now.occupancy.gap_promise * kNanosPerMicro);
     page.family("cadans_request_cause_seconds_total", Type::counter, "Where the time of ended requests went.");
     for (uint32_t cause = 0; cause < kCauses; cause++) {
         page.sample_seconds({{"cause", kCauseNames[cause]}}, causes_[cause].load(std::memory_order_relaxed));

@@ -29,6 +29,9 @@ class Metrics {
     /// `stall_limit`: a gap between flushes longer than this counts as a stall.
     explicit Metrics(Nanos stall_limit);
 
+    /// Another limit from now on.
+    void stall_limit(Nanos limit) noexcept { stall_limit_.store(limit, std::memory_order_relaxed); }
+
     /// Counts a request that is done. Call it at `done`, before the last frame is sent, so that a client
     /// that has the frame finds itself counted. `figures` are those of the record.
     void count(const RequestRecord& record, const Figures& figures);
@@ -48,7 +51,7 @@ class Metrics {
         Histogram& of(bool is_cold) noexcept { return is_cold ? cold : warm; }
     };
 
-    Nanos stall_limit_;
+    std::atomic<Nanos> stall_limit_;
     std::array<std::atomic<uint64_t>, kOutcomes> requests_{};
     std::atomic<uint64_t> prompt_computed_{0}, prompt_cached_{0}, output_{0};
     std::atomic<uint64_t> drafts_accepted_{0}, drafts_rejected_{0};

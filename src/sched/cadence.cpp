@@ -28,16 +28,22 @@ const StepCost& cost_of(const View& view, ModelId model) noexcept {
 
 bool is_prompt(const SequenceView& one) noexcept { return one.phase() == Phase::prefill; }
 
-/// The order of the line: smaller goes first.
+/// No word yet, and its time is over. One that lost its pages amid its answer is never late: it comes first.
+bool is_late(const View& view, const SequenceView& one) noexcept {
+    return one.known == one.prompt && deadline_of(view, one) < view.now / kNanosPerMicro;
+}
+
+/// The order of the line: smaller goes first. Who is late stands behind those who can still be served in time.
 struct Rank {
-    bool slack;
+    bool slack, late;
     Micros deadline;
     uint64_t arrival;
     friend auto operator<=>(const Rank&, const Rank&) = default;
 };
 
 Rank rank_of(const View& view, const SequenceView& one) noexcept {
-    return {only_slack(view, one), deadline_of(view, one), one.arrival};
+    const bool late = is_late(view, one);
+    return {only_slack(view, one), late, late ? 0 : deadline_of(view, one), one.arrival};
 }
 
 Wish wish_of(const SequenceView& one, uint32_t rows_left) noexcept {
@@ -127,18 +133,26 @@ uint32_t best_prompt(const View& view, bool slack, const std::vector<Share>& sha
     return best;
 }
 
+/// The late prompt that came first, of those that are not background; kNobody if none.
+uint32_t oldest_late(const View& view, std::span<const SequenceView> sequences) noexcept {
+    for (uint32_t i = 0; i < sequences.size(); i++) {
+        const SequenceView& one = sequences[i];
+        if (is_prompt(one) && !only_slack(view, one) && is_late(view, one)) return i;
+    }
+    return kNobody;
+}
+
 void share_prompts_within(const View& view, bool slack, Micros within, std::vector<Share>& shares) {
     const auto sooner = [&view](const SequenceView& a, const SequenceView& b) {
         return rank_of(view, a) < rank_of(view, b);
     };
-    const auto shorter = [](const SequenceView& a, const SequenceView& b) { return a.due() < b.due(); };
-    const uint32_t shortest = best_prompt(view, slack, shares, shorter);
     const uint32_t soonest = best_prompt(view, slack, shares, sooner);
     if (soonest == kNobody) return;
     const size_t writers = shares.size();
-    if (shortest != soonest) {
+    const uint32_t oldest = oldest_late(view, view.running);
+    if (oldest != kNobody && oldest != soonest && only_slack(view, view.running[oldest]) == slack) {
         const Micros so_far = predicted(view, shares);
-        give_chunk(view, shortest, so_far + (within - so_far) / 2, shares);
+        give_chunk(view, oldest, so_far + (within - so_far) / 2, shares);
     }
     for (uint32_t at = soonest; at != kNobody; at = best_prompt(view, slack, shares, sooner)) {
         if (!give_chunk(view, at, within, shares)) break;
@@ -199,10 +213,16 @@ uint32_t next(const View& view) {
             best = i;
         }
     }
+    // Half of the time is for the oldest late one: it must be there to take it.
+    const uint32_t oldest = oldest_late(view, view.waiting);
+    const bool owed = oldest != kNobody && oldest_late(view, view.running) == kNobody;
+    if (owed) best = oldest;
     if (view.running.empty()) return best;
     if (time_to_write(view) > view.limits.gap) return kNobody;
-    return would_only_wait(view, view.waiting[best]) ? kNobody : best;
+    return !owed && would_only_wait(view, view.waiting[best]) ? kNobody : best;
 }
+
+Micros promise(const View& view) { return time_for_step(view.limits.gap, time_to_write(view)); }
 
 }  // namespace
 
@@ -219,6 +239,6 @@ Micros deadline_of(const View& view, const SequenceView& one) noexcept {
            std::min(one.lead, MachineTime::kForgiven);
 }
 
-Policy cadence() noexcept { return {"cadence", next, share}; }
+Policy cadence() noexcept { return {"cadence", next, share, promise}; }
 
 }  // namespace cadans::sched

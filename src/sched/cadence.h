@@ -13,8 +13,8 @@ namespace cadans::sched {
 ///           they alone take longer than the gap no new stream starts
 /// Order     by deadline: arrival + a grace + a multiple of the prompt's predicted time alone (by class), later by
 ///           what its scope has used beyond others, at most MachineTime::kForgiven. A short prompt thus overtakes a
-///           long one; one that has waited for its multiple is overtaken by nobody who comes. Half of the time for
-///           prompts goes to the shortest first, so that a short one never waits for all of a late long one
+///           long one. Who is late goes behind those who are not, but half of the time for prompts is for the late
+///           one that came first: nobody waits longer than twice for what came before, however many come after
 /// Background  gets rows only where no other prompt is due, and beside streams a quarter of their time; one that
 ///           had no row for kPatience counts as normal
 ///

@@ -65,6 +65,9 @@ struct Policy {
     /// Appends shares, most deserving first, each sequence at most once, rows at least 1. Pages are given
     /// out in this order; shares over due() or limits.max_rows are cut; one without pages gets less or nothing.
     void (*share)(const View& view, std::vector<Share>& shares) = nullptr;
+
+    /// The longest time between two words of a stream that it now promises; null: it promises nothing.
+    Micros (*promise)(const View& view) = nullptr;
 };
 
 }  // namespace cadans::sched

@@ -12,6 +12,6 @@ void prompts_else_decodes(const View& view, std::vector<Share>& shares) {
 
 }  // namespace
 
-Policy prefill_first() noexcept { return {"prefill-first", first_come, prompts_else_decodes}; }
+Policy prefill_first() noexcept { return {"prefill-first", first_come, prompts_else_decodes, nullptr}; }
 
 }  // namespace cadans::sched

@@ -184,6 +184,7 @@ const StepPlan* Scheduler::plan(Nanos now, std::vector<Event>& events) {
     }
     in_flight_ = true;
     time_.planned(plan_);
+    gap_promise_ = policy_.promise == nullptr ? 0 : policy_.promise(view(now));
     return &plan_;
 }
 
@@ -454,6 +455,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, StepId step, Nan
 void Scheduler::occupancy(Occupancy& out) const {
     out.running = static_cast<uint32_t>(running_.size());
     out.waiting = static_cast<uint32_t>(waiting_.size());
+    out.gap_promise = gap_promise_;
     pool_.occupancy(out);
 }
 

@@ -84,6 +84,7 @@ class Scheduler {
     std::vector<Share> shares_;
     StepPlan plan_;
     bool in_flight_ = false;
+    Micros gap_promise_ = 0;
     uint64_t arrivals_ = 0;
     uint64_t plans_ = 0;
 

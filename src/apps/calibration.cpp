@@ -1,0 +1,117 @@
+#include "apps/calibration.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/random.h"
+
+namespace cadans::apps {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kTableFileBytes = 1 << 16;
+constexpr uint32_t kPagesToMeasureWith = 160;  ///< enough for the longest context of the design
+
+/// Another program is another speed; its file's size and time tell builds of one version apart.
+std::string this_build() {
+    std::error_code ignored;
+    const fs::path self = "/proc/self/exe";
+    const auto target = fs::read_symlink(self, ignored);
+    return fmt::format("{} {} {}", CADANS_VERSION, fs::file_size(target, ignored),
+                       fs::last_write_time(target, ignored).time_since_epoch().count());
+}
+
+engine::CostKey key_of(const EngineRoom& room, const LoadedModel& loaded) {
+    return {loaded.card.name,     loaded.fingerprint, engine::cpu_name(),
+            room.pool->threads(), room.table->name,   this_build()};
+}
+
+/// One file for each model, machine and thread plan: another build takes the place of the last one's.
+std::string file_of(const engine::CostKey& key) {
+    uint64_t hash = 0;
+    for (const char c : fmt::format("{}|{}|{}|{}", key.fingerprint, key.cpu, key.threads, key.isa))
+        hash = mix64(hash ^ static_cast<unsigned char>(c));
+    return fmt::format("{}/cost-{:016x}.json", state_folder(), hash);
+}
+
+std::optional<engine::CostTable> kept(const std::string& path, const engine::CostKey& key) {
+    if (!fs::exists(path)) return std::nullopt;
+    const auto text = read_text(path, kTableFileBytes);
+    if (!text) return std::nullopt;
+    auto table = engine::cost_table_from_json(*text);
+    if (!table || !table->key.covers(key)) return std::nullopt;
+    return *std::move(table);
+}
+
+/// Under a name of its own first, so that nobody ever reads half a table.
+void keep(const std::string& path, const engine::CostTable& table) {
+    std::error_code trouble;
+    fs::create_directories(fs::path(path).parent_path(), trouble);
+    const std::string draft = fmt::format("{}.{}", path, ::getpid());
+    bool written = false;
+    {
+        std::ofstream out(draft, std::ios::binary);
+        out << engine::to_json(table);
+        out.close();
+        written = out.good();
+    }
+    if (written) fs::rename(draft, path, trouble);
+    if (written && !trouble) return;
+    fs::remove(draft, trouble);
+    spdlog::warn("the cost table could not be kept in {}: it will be measured again at the next start", path);
+}
+
+}  // namespace
+
+std::string state_folder() {
+    const auto set = [](const char* name) -> const char* {
+        const char* value = std::getenv(name);
+        return value != nullptr && *value != 0 ? value : nullptr;
+    };
+    if (const char* home = set("CADANS_HOME")) return std::string(home) + "/state";
+    if (const char* state = set("XDG_STATE_HOME")) return std::string(state) + "/cadans";
+    const char* home = set("HOME");
+    return std::string(home != nullptr ? home : ".") + "/.local/state/cadans";
+}
+
+engine::CostTable cost_table_of(EngineRoom& room, LoadedModel& loaded, bool anew, const OnMeasure& progress) {
+    engine::CostTable table;
+    table.key = key_of(room, loaded);
+    const std::string path = file_of(table.key);
+    if (!anew) {
+        if (auto found = kept(path, table.key)) return *std::move(found);
+    }
+    engine::CalibrationSetup setup;
+    setup.facts = loaded.facts;
+    setup.max_rows = room.house.limits.max_rows;
+    setup.max_items = room.house.limits.max_running;
+    uint64_t page_bytes = 0;
+    for (const PageGroupFacts& group : loaded.facts.groups) page_bytes += group.bytes_per_page;
+    setup.pages = static_cast<uint32_t>(
+        std::clamp<uint64_t>(room.house.page_bytes / page_bytes, 1, uint64_t{kPagesToMeasureWith}));
+
+    bool whole = true;
+    room.executor->fill_pages(loaded.facts.model, setup.pages);
+    table.fit = engine::calibrate(*room.executor, setup, [&](uint64_t done, uint64_t total) {
+        const bool go_on = progress(loaded.card.name, done, total);
+        whole = whole && go_on;
+        return go_on;
+    });
+    room.executor->drop_pages(loaded.facts.model, setup.pages);
+    if (whole) keep(path, table);
+    return table;
+}
+
+void measure_costs(EngineRoom& room, const OnMeasure& progress) {
+    room.house.costs.clear();
+    for (LoadedModel& loaded : room.models)
+        room.house.costs.push_back(cost_table_of(room, loaded, false, progress).fit.cost);
+}
+
+}  // namespace cadans::apps

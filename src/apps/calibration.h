@@ -1,0 +1,27 @@
+// What steps cost on this machine: from an earlier start if nothing has changed, else measured now and kept.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apps/engine_room.h"
+#include "engine/calibration.h"
+#include "engine/cost_table.h"
+
+namespace cadans::apps {
+
+/// Told how far the measuring of a model is; returning false stops it.
+using OnMeasure = std::function<bool(const std::string& name, uint64_t done, uint64_t total)>;
+
+/// The table of one of the room's models; `anew`: whatever is kept. Before the first step of the engine thread.
+/// Trouble with the file is a warning: the table is then measured at the next start too.
+engine::CostTable cost_table_of(EngineRoom& room, LoadedModel& loaded, bool anew, const OnMeasure& progress);
+
+/// Fills house.costs for all models of the room.
+void measure_costs(EngineRoom& room, const OnMeasure& progress);
+
+/// $CADANS_HOME/state, else $XDG_STATE_HOME/cadans, else ~/.local/state/cadans.
+std::string state_folder();
+
+}  // namespace cadans::apps
