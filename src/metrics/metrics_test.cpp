@@ -31,7 +31,8 @@ bool has_line(const std::string& text, const std::string& wanted) {
 
 Now with_pages() {
     Now now;
-    now.occupancy = {2, 3, 4000, 9000, {{ModelId{0}, GroupId{0}, 100, 40, 50}, {ModelId{0}, GroupId{1}, 10, 0, 500}}};
+    now.occupancy = {2,    3, 4000,
+                     9000, 0, {{ModelId{0}, GroupId{0}, 100, 40, 50}, {ModelId{0}, GroupId{1}, 10, 0, 500}}};
     now.model_names = {"a \"quoted\\ name\nin two lines"};
     now.engine_restarts = 1;
     return now;
