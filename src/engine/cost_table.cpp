@@ -68,7 +68,7 @@ std::string to_json(const CostTable& table) {
     Json coefficients;
     for (const Coefficient& c : kCoefficients) coefficients[c.name] = cost.*c.where;
     coefficients["window_tokens"] = cost.window_tokens;
-    coefficients["window_share_1024"] = cost.window_share;
+    coefficients["window_share"] = cost.window_share;
     const Json json = {{"kind", kKind},
                        {"version", kVersion},
                        {"model", table.key.model},
@@ -100,7 +100,7 @@ Result<CostTable> cost_table_from_json(const std::string& text) {
     }
     auto window = count(*cost, "window_tokens", UINT32_MAX);
     if (!window) return std::move(window).error();
-    auto share = count(*cost, "window_share_1024", StepCost::kWhole);
+    auto share = count(*cost, "window_share", StepCost::kWhole);
     if (!share) return std::move(share).error();
     table.fit.cost.window_tokens = static_cast<uint32_t>(*window);
     table.fit.cost.window_share = static_cast<uint32_t>(*share);
