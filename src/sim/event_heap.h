@@ -14,6 +14,9 @@ enum class What : uint8_t {
     step_end,   ///< the step in flight is done
     wakeup,     ///< the loop asked to be turned
     departure,  ///< the asker of request `who` leaves
+    reading,    ///< a slow client, request `who`, takes what is there
+    draining,   ///< nobody is let in any more
+    stopping,   ///< everybody has to leave
 };
 
 struct Happening {
