@@ -4,7 +4,7 @@
 status=0
 for dir in "$@"; do
     for file in "$dir"/*.h "$dir"/*.cpp; do
-        case $file in *_test.cpp) continue ;; esac
+        case $file in *_test.cpp | *_bench.cpp) continue ;; esac
         if grep -nE '\b(float|double|unordered_[a-z]+|chrono|thread|mutex|random_device|std::rand)\b' "$file" | grep -v '//.*\b\(thread\)'; then
             echo "in $file"
             status=1

@@ -154,8 +154,11 @@ void share_prompts_within(const View& view, bool slack, Micros within, std::vect
         const Micros so_far = predicted(view, shares);
         give_chunk(view, oldest, so_far + (within - so_far) / 2, shares);
     }
+    Micros until = within;
     for (uint32_t at = soonest; at != kNobody; at = best_prompt(view, slack, shares, sooner)) {
-        if (!give_chunk(view, at, within, shares)) break;
+        if (!give_chunk(view, at, until, shares)) break;
+        // A first word comes at the end of this step: filled up, it takes at most twice as long.
+        if (until == within) until = std::min(within, 2 * predicted(view, shares));
     }
     // Whatever the prediction says, the first in line moves.
     if (shares.size() == writers && rows_of(shares) < view.limits.max_rows) shares.push_back({soonest, 1});

@@ -11,6 +11,7 @@ namespace cadans::sched {
 ///
 /// Time      where those who write leave prompts less than a tenth of the machine, prompts get a tenth, and while
 ///           they alone take longer than the gap no new stream starts
+///           a step that brings a first word is filled up to at most twice what it takes
 /// Order     by deadline: arrival + a grace + a multiple of the prompt's predicted time alone (by class), later by
 ///           what its scope has used beyond others, at most MachineTime::kForgiven. A short prompt thus overtakes a
 ///           long one. Who is late goes behind those who are not, but half of the time for prompts is for the late

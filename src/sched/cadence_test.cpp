@@ -115,7 +115,10 @@ TEST(cadence, every_step_has_all_who_write_and_ends_within_the_gap) {
         // And no time is left over: one row more of some unfinished prompt would be too long.
         const Share last = shares.back();
         const SequenceView& one = views.running[last.sequence];
-        if (!prompts || last.rows == one.due() || rows == views.limits.max_rows) continue;
+        const bool first_word = std::ranges::any_of(shares, [&](const Share& share) {
+            return share.rows > 1 && share.rows == views.running[share.sequence].due();
+        });
+        if (!prompts || first_word || last.rows == one.due() || rows == views.limits.max_rows) continue;
         std::vector<Share> more = shares;
         more.back().rows++;
         ASSERT_GT(views.predicted(more), within) << "seed " << seed;
@@ -158,6 +161,18 @@ TEST(cadence, a_short_prompt_overtakes_a_long_one) {
     views.now = 10 * kNanosPerSecond;
     const std::vector<Share> shares = views.share();
     EXPECT_EQ(views.rows_of(shares, 1), 30u);
+}
+
+TEST(cadence, a_step_that_brings_a_first_word_is_not_filled_to_the_brim) {
+    Views views;
+    views.costs[0].weights_ps = 1'000'000'000;
+    views.costs[0].row_ps = 500'000'000;
+    views.costs[0].logits_ps = 0;
+    views.running = {prompt(0, 6000, 1000), prompt(1, 30)};
+    const std::vector<Share> shares = views.share();
+    ASSERT_EQ(views.rows_of(shares, 1), 30u);
+    EXPECT_GT(views.rows_of(shares, 0), 0u);
+    EXPECT_LE(views.predicted(shares), 2 * views.predicted({{1, 30}}));
 }
 
 TEST(cadence, a_long_prompt_past_its_time_has_half_and_the_short_the_rest) {
