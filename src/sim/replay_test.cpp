@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -17,7 +18,7 @@ namespace {
 /// A day at home on a machine with few pages, recorded: chats that resend, preemptions, refusals.
 class Recorded : public testing::TestWithParam<std::string> {
   protected:
-    std::string path_ = testing::TempDir() + "tape";
+    std::string path_ = testing::TempDir() + "tape-" + std::to_string(::getpid());  // tests run side by side
 
     void record(const std::string& policy, uint64_t most_bytes = uint64_t{1} << 30) {
         workload_ = *make_load("household:people=3,days=0.6", 4);

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
@@ -17,7 +18,8 @@ namespace {
 /// A file of the test's own, gone with it.
 class Scratch {
   public:
-    explicit Scratch(const std::string& content, const std::string& name = "trace") : path_(testing::TempDir() + name) {
+    explicit Scratch(const std::string& content, const std::string& name = "trace")
+        : path_(testing::TempDir() + std::to_string(::getpid()) + "-" + name) {
         std::ofstream(path_, std::ios::binary) << content;
     }
     ~Scratch() { std::remove(path_.c_str()); }
