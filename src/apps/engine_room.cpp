@@ -233,6 +233,7 @@ Result<std::unique_ptr<EngineRoom>> EngineRoom::open(const ComputeSettings& sett
     auto budget = page_budget(settings);
     if (!budget) return std::move(budget).error();
     house.page_bytes = *budget;
+    house.prefix_cache = settings.prefix_cache == "on";
     if (Status fits = fit_contexts(*room, settings); !fits) return std::move(fits).error();
 
     engine::EngineLimits limits{.max_rows = house.limits.max_rows,

@@ -59,6 +59,11 @@ void add_settings(CLI::App& command, ComputeSettings& s) {
     setting(command, "max-running", s.max_running, "requests computed side by side")->check(CLI::Range(1, 1024));
     setting(command, "prefill-chunk", s.prefill_chunk, "prompt tokens computed in one step")
         ->check(CLI::Range(1, 8192));
+    setting(
+        command, "prefix-cache", s.prefix_cache,
+        "keep computed prompts and answers in free key and value memory for the next prompt that begins alike: on or "
+        "off")
+        ->check(CLI::IsMember({"on", "off"}));
     setting(command, "isa", s.isa, "forces an instruction set: scalar, avx2 or avx512");
     command.add_option(kConfigFlag, "a configuration file; default: ./cadans.toml where there is one")
         ->type_name("FILE")

@@ -20,6 +20,7 @@ struct ComputeSettings {
     std::string kv_memory;            ///< SIZE of all pages together; empty: a quarter of the free memory
     uint32_t max_running = 16;        ///< sequences computed side by side
     uint32_t prefill_chunk = 256;     ///< prompt tokens of one step
+    std::string prefix_cache = "on";  ///< on, off
     std::string isa;                  ///< forces an instruction set; empty: the best there is
 };
 

@@ -33,6 +33,9 @@ void write_occupancy(Exposition& page, const Now& now) {
     page.sample({}, now.occupancy.waiting);
     page.family("cadans_page_bytes_used", Type::gauge, "Bytes of key and value pages in use, all models.");
     page.sample({}, now.occupancy.bytes_used);
+    page.family("cadans_page_bytes_cached", Type::gauge,
+                "Bytes of pages that nobody uses, kept for prompts that begin alike until room is needed.");
+    page.sample({}, now.occupancy.bytes_cached);
     page.family("cadans_page_bytes_budget", Type::gauge, "Bytes that all pages together may use.");
     page.sample({}, now.occupancy.bytes_total);
 
@@ -45,10 +48,13 @@ void write_occupancy(Exposition& page, const Now& now) {
     };
     per_group("cadans_pages_used", "Pages in use, per model and page group.",
               [](const GroupOccupancy& group) { return group.used; });
-    per_group("cadans_pages_free", "Pages that this group could still take; groups compete for the same bytes.",
+    per_group("cadans_pages_cached", "Pages that nobody uses, kept for prompts that begin alike.",
+              [](const GroupOccupancy& group) { return group.cached; });
+    per_group("cadans_pages_free",
+              "Pages that this group could still take, those cached aside; groups compete for the same bytes.",
               [](const GroupOccupancy& group) { return group.free; });
-    per_group("cadans_pages_all", "Pages used and free of this group.",
-              [](const GroupOccupancy& group) { return group.used + group.free; });
+    per_group("cadans_pages_all", "Pages used, cached and free of this group.",
+              [](const GroupOccupancy& group) { return group.used + group.cached + group.free; });
 }
 
 }  // namespace

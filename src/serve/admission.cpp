@@ -166,6 +166,7 @@ Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, 
     sequence.score_prompt = request.echo && request.logprobs;
     sequence.priority = request.priority;
     sequence.scope = scope;
+    sequence.cache_prompt = request.cache_prompt;
     for (const AdmittedPrompt& prompt : out.prompts) {
         Result<uint32_t> most = answer_tokens(request, prompt.ids.size());
         if (!most) return std::move(most).error();

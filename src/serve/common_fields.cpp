@@ -151,6 +151,7 @@ Result<Json> read_messages(const Json& messages, bool content_parts) {
 
 void read_asker(FieldReader& reader, GenerationRequest& request) {
     request.user = reader.string("user");
+    request.cache_prompt = reader.boolean("cache_prompt", true);
     const Json* priority = reader.find("priority");
     if (priority == nullptr) return;
     if (priority->is_string()) {

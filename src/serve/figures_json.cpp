@@ -16,6 +16,15 @@ void write_if_known(JsonWriter& json, const char* name, const std::optional<doub
     if (number) json.key(name).number(*number);
 }
 
+void write_cache_miss(JsonWriter& json, const std::optional<CacheMiss>& miss) {
+    if (!miss) return void(json.null());
+    json.object();
+    json.key("reason").text(miss->reason);
+    json.key("position").number(miss->position);
+    json.key("text").text(miss->text);
+    json.close();
+}
+
 }  // namespace
 
 void write_timings(JsonWriter& json, const metrics::Timings& timings) {
@@ -68,7 +77,7 @@ void write_cadans(JsonWriter& json, const RequestFacts& facts, const metrics::Fi
     json.key("cached_tokens").number(figures.cached_tokens);
     json.key("computed_tokens").number(figures.computed_tokens);
     json.key("output_tokens").number(figures.output_tokens);
-    json.key("cache_miss").null();
+    write_cache_miss(json.key("cache_miss"), facts.cache_miss);
     json.key("preemptions").number(figures.preemptions);
     json.key("recomputed_tokens").number(figures.recomputed_tokens);
     json.key("speculation").object();

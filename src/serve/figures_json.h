@@ -12,6 +12,13 @@ namespace cadans::serve {
 /// The `timings` object: a rate without a divisor is left out.
 void write_timings(JsonWriter& json, const metrics::Timings& timings);
 
+/// Why the cached part of a prompt is not longer.
+struct CacheMiss {
+    const char* reason = "";  ///< name(ReuseEnd)
+    uint32_t position = 0;    ///< of the first prompt token that was not found
+    std::string text;         ///< the piece of the prompt there
+};
+
 /// What the `cadans` object tells beside the figures.
 struct RequestFacts {
     std::string id;
@@ -19,6 +26,7 @@ struct RequestFacts {
     std::string model;
     uint64_t seed = 0;
     const char* outcome = "";
+    std::optional<CacheMiss> cache_miss;  ///< absent: all that can be was reused, or nothing ran
 };
 
 /// The `cadans` object: what has no value is null.

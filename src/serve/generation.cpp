@@ -8,6 +8,8 @@ namespace cadans::serve {
 
 namespace {
 
+constexpr size_t kMissTokensShown = 8;
+
 Error ended_by_engine(FinishReason reason) {
     switch (reason) {
         case FinishReason::cancelled:
@@ -117,6 +119,8 @@ void Generation::on(const Event& event) {
         case EventKind::step_share:
             choice->prompt_computed = event.position;
             choice->prompt_cached = event.cached;
+            choice->reuse_end = event.reuse_end;
+            choice->reuse_position = event.reuse_position;
             if (!prefill_begin_) prefill_begin_ = event.begin;
             progress_due_ = true;
             break;
@@ -263,6 +267,19 @@ metrics::Outcome Generation::outcome() const noexcept {
     return metrics::Outcome::stop;
 }
 
+// Of the first choice: the others find what it leaves.
+std::optional<CacheMiss> Generation::cache_miss() const {
+    const Choice& first = choices_.front();
+    if (first.reuse_end == ReuseEnd::whole) return std::nullopt;
+    CacheMiss miss{name(first.reuse_end), first.reuse_position, {}};
+    const std::span<const TokenId> ids = first.prompt->ids;
+    const size_t begin = std::min<size_t>(first.reuse_position, ids.size());
+    const size_t count = std::min<size_t>(kMissTokensShown, ids.size() - begin);
+    miss.text = text::detokenize(request_.model->tokenizer->vocabulary(), ids.subspan(begin, count),
+                                 {.skip_control = false, .at_start = begin == 0});
+    return miss;
+}
+
 // The one place where a request is counted, whatever became of it.
 Closing Generation::close(metrics::Outcome outcome) {
     check(!over_, "a request is closed once");
@@ -285,7 +302,8 @@ Closing Generation::close(metrics::Outcome outcome) {
                   .client_request_id = client_request_id_,
                   .model = request_.model->name,
                   .seed = seed_,
-                  .outcome = metrics::kOutcomeNames[static_cast<size_t>(outcome)]},
+                  .outcome = metrics::kOutcomeNames[static_cast<size_t>(outcome)],
+                  .cache_miss = cache_miss()},
                  closing.figures);
     ledger_->metrics.count(record_, closing.figures);
     ledger_->log.remember(id_, closing.cadans);

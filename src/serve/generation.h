@@ -71,6 +71,8 @@ class Generation final : public EventListener {
         uint32_t tokens = 0;
         uint32_t unflushed_tokens = 0;
         uint32_t prompt_computed = 0, prompt_cached = 0;
+        ReuseEnd reuse_end = ReuseEnd::whole;
+        uint32_t reuse_position = 0;
         std::optional<FinishReason> reason;
         bool in_flush = false;
         bool finish_written = false;
@@ -85,6 +87,7 @@ class Generation final : public EventListener {
     void note_text(Nanos now);
     size_t open_finishes() const noexcept;
     Closing close(metrics::Outcome outcome);
+    std::optional<CacheMiss> cache_miss() const;
     metrics::Outcome outcome() const noexcept;
 
     std::string id_;

@@ -65,6 +65,7 @@ struct GenerationRequest {
 
     Priority priority = Priority::normal;
     std::string user;
+    bool cache_prompt = true;  ///< llama-server's: false neither takes from cached prefixes nor leaves any
 };
 
 /// The models that can be asked for, in the order of --model. Immutable.
