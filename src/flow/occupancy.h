@@ -26,9 +26,9 @@ struct Occupancy {
     uint32_t waiting = 0;
     uint64_t bytes_used = 0;
     uint64_t bytes_total = 0;
+    uint64_t bytes_cached = 0;  ///< beside bytes_used
     std::vector<GroupOccupancy> groups;
     Micros gap_promise = 0;  ///< longest time between two words of a stream that is promised now; 0: no promise
-    uint64_t bytes_cached = 0;  ///< beside bytes_used
 };
 
 }  // namespace cadans
