@@ -10,6 +10,7 @@
 #include "sim/capacity.h"
 #include "sim/load_spec.h"
 #include "sim/machine.h"
+#include "sim/plot.h"
 #include "sim/replay.h"
 #include "sim/report.h"
 #include "sim/trace_reader.h"
@@ -20,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct SimulateSettings {
-    std::string trace, load, fit, replay;
+    std::string trace, load, fit, replay, plot;
     std::vector<std::string> policies;
     double rate = 0;  ///< 0: the trace's own
     bool capacity = false;
@@ -149,6 +150,14 @@ void print_table(const Setting& in, const std::vector<Line>& lines) {
     if (in.settings.capacity) fmt::print("\ncapacity: the largest rate that keeps the {} rule\n", in.settings.rule);
 }
 
+Status draw(const Setting& in, const std::vector<Line>& lines) {
+    std::vector<sim::Curve> curves;
+    for (const Line& line : lines) curves.push_back({line.policy, line.report.ttft_curve, line.report.gap_curve});
+    return write_whole(
+        in.settings.plot,
+        sim::plot_svg(fmt::format("{}, {:.3g} requests a second", in.workload.name, in.workload.rate()), curves));
+}
+
 int replay_here(const SimulateSettings& s) {
     const auto replay = sim::replay(s.replay);
     if (!replay) return fail(replay.error());
@@ -202,6 +211,8 @@ int simulate_here(const SimulateSettings& s) {
         lines.push_back(std::move(line));
     }
     const Setting in{s, fit, *workload, *promise};
+    if (!s.plot.empty())
+        if (Status drawn = draw(in, lines); !drawn) return fail(drawn.error());
     if (s.json) {
         Json all = Json::array();
         for (const Line& line : lines) all.push_back(record_of(in, line));
@@ -257,6 +268,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
         ->check(CLI::Range(1, 1024))
         ->capture_default_str();
     command->add_option("--queue", s->room.queue, "requests that may wait; more are refused")->capture_default_str();
+    command->add_option("--plot", s->plot, "a picture of how long people waited, as SVG")->type_name("FILE");
     command->add_flag("!--no-cache", s->room.prefix_cache, "no prompt is found again");
     command->add_flag("--json", s->json, "one record a policy, on stdout");
     command->callback([s, &exit_code] { exit_code = simulate_here(*s); });

@@ -44,7 +44,7 @@ Result<Fit> read_fit(const std::string& path) {
                                 take("decode_key_ps", StepCost::kMostPerKey, true, cost.decode_key_ps),
                                 take("logits_ps", StepCost::kMostPerRow, true, cost.logits_ps),
                                 take("window_tokens", UINT32_MAX, false, cost.window_tokens),
-                                take("window_share_1024", StepCost::kWhole, false, cost.window_share)})
+                                take("window_share", StepCost::kWhole, false, cost.window_share)})
         if (!taken) return taken.error();
     return fit;
 }

@@ -31,6 +31,14 @@ std::optional<Spread> spread_of(std::vector<Nanos>& values) {
     return Spread{rank(50), rank(90), rank(99), values.back()};
 }
 
+std::vector<Nanos> curve_of(const std::vector<Nanos>& ascending) {
+    if (ascending.size() <= kCurvePoints) return ascending;
+    std::vector<Nanos> curve;
+    for (size_t i = 0; i < kCurvePoints; i++)
+        curve.push_back(ascending[i * (ascending.size() - 1) / (kCurvePoints - 1)]);
+    return curve;
+}
+
 bool Reporter::kept(const Fate& fate) const {
     if (fate.outcome != metrics::Outcome::length && fate.outcome != metrics::Outcome::stop) return false;
     const Nanos first_word =
@@ -59,6 +67,8 @@ void Reporter::add(const Fate& fate, const std::vector<Nanos>& gaps) {
 Report Reporter::finish(const Simulation& run) {
     report_.ttft = spread_of(ttfts_);
     report_.gap = spread_of(gaps_);
+    report_.ttft_curve = curve_of(ttfts_);
+    report_.gap_curve = curve_of(gaps_);
     report_.queue = spread_of(queues_);
     report_.steps = run.steps();
     report_.span = last_end_ - workload_.arrivals.front().at;

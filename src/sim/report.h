@@ -33,9 +33,10 @@ struct Report {
     uint64_t requests = 0;  ///< rows of the workload
     uint64_t finished = 0, refused = 0;
     std::optional<Spread> ttft, gap, queue;
-    double stalls_per_1000 = 0;  ///< of output tokens
-    double goodput_rps = 0;      ///< requests a second that kept the promise
-    double attained = 0;         ///< share of all rows that did
+    std::vector<Nanos> ttft_curve, gap_curve;  ///< evenly from the shortest to the longest; for pictures
+    double stalls_per_1000 = 0;                ///< of output tokens
+    double goodput_rps = 0;                    ///< requests a second that kept the promise
+    double attained = 0;                       ///< share of all rows that did
     uint64_t output_tokens = 0, cached_tokens = 0, preemptions = 0;
     uint64_t steps = 0;
     Nanos span = 0;   ///< from the first arrival to the last end
@@ -62,6 +63,10 @@ class Reporter {
     uint64_t kept_ = 0, stalls_ = 0;
     Nanos last_end_ = 0;
 };
+
+/// At most kCurvePoints of the ascending values, first and last among them.
+std::vector<Nanos> curve_of(const std::vector<Nanos>& ascending);
+inline constexpr size_t kCurvePoints = 401;
 
 /// Nearest-rank figures; sorts `values`.
 std::optional<Spread> spread_of(std::vector<Nanos>& values);

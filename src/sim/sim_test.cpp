@@ -9,6 +9,7 @@
 #include "sim/draws.h"
 #include "sim/load_spec.h"
 #include "sim/machine.h"
+#include "sim/plot.h"
 #include "sim/report.h"
 #include "sim/trace_reader.h"
 
@@ -251,6 +252,27 @@ TEST(machine, reads_a_fit_wherever_the_coefficients_stand_and_refuses_half_a_one
         const Scratch half(text);
         EXPECT_FALSE(read_fit(half.path())) << text;
     }
+}
+
+TEST(plot, draws_a_line_for_each_policy_and_survives_having_nothing_to_draw) {
+    const std::string svg = plot_svg("a <b> & c", {{"cadence", {1000000, 2000000}, {5, 10}}, {"other", {}, {7}}});
+    EXPECT_NE(svg.find("a &lt;b> &amp; c"), std::string::npos);
+    EXPECT_NE(svg.find("cadence"), std::string::npos);
+    size_t lines = 0;
+    for (size_t at = svg.find("<polyline"); at != std::string::npos; at = svg.find("<polyline", at + 1)) lines++;
+    EXPECT_EQ(lines, 2u);
+    EXPECT_EQ(svg.find("nan"), std::string::npos);
+    EXPECT_EQ(plot_svg("", {}).find("nan"), std::string::npos);
+}
+
+TEST(report, a_curve_keeps_its_ends) {
+    std::vector<Nanos> values(10'000);
+    for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<Nanos>(i);
+    const auto curve = curve_of(values);
+    ASSERT_EQ(curve.size(), kCurvePoints);
+    EXPECT_EQ(curve.front(), 0);
+    EXPECT_EQ(curve.back(), 9999);
+    EXPECT_TRUE(curve_of({}).empty());
 }
 
 }  // namespace
