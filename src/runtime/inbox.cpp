@@ -13,7 +13,8 @@ namespace cadans::runtime {
 Place::Place(Place&& other) noexcept
     : inbox_(std::exchange(other.inbox_, nullptr)),
       sequences_(std::exchange(other.sequences_, 0)),
-      submitted_(std::exchange(other.submitted_, 0)) {}
+      submitted_(std::exchange(other.submitted_, 0)),
+      since_(other.since_) {}
 
 Place& Place::operator=(Place&& other) noexcept {
     if (this != &other) {
@@ -21,6 +22,7 @@ Place& Place::operator=(Place&& other) noexcept {
         inbox_ = std::exchange(other.inbox_, nullptr);
         sequences_ = std::exchange(other.sequences_, 0);
         submitted_ = std::exchange(other.submitted_, 0);
+        since_ = other.since_;
     }
     return *this;
 }
@@ -47,7 +49,7 @@ Result<Place> Inbox::reserve(uint32_t sequences, Nanos now) {
     }
     if (in_flight_ == 0) busy_since_ = now;
     in_flight_ += sequences;
-    return Place(this, sequences);
+    return Place(this, sequences, now);
 }
 
 uint32_t Inbox::retry_after_seconds(Nanos now) const {
@@ -78,6 +80,7 @@ Status Inbox::submit(Place& place, SequenceRequest request) {
     Command command;
     command.kind = Command::Kind::admit;
     command.seq = request.seq;
+    command.since = place.since_;
     command.request = std::move(request);
     {
         std::lock_guard guard(lock_);

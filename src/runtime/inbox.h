@@ -31,11 +31,12 @@ class Place {
 
   private:
     friend class Inbox;
-    Place(Inbox* inbox, uint32_t sequences) : inbox_(inbox), sequences_(sequences) {}
+    Place(Inbox* inbox, uint32_t sequences, Nanos since) : inbox_(inbox), sequences_(sequences), since_(since) {}
 
     Inbox* inbox_ = nullptr;
     uint32_t sequences_ = 0;
     uint32_t submitted_ = 0;
+    Nanos since_ = 0;  ///< when it was taken
 };
 
 /// What the engine thread takes out, in the order in which it was put in.
@@ -44,6 +45,7 @@ struct Command {
     Kind kind = Kind::admit;
     SeqId seq{};
     SequenceRequest request;  ///< admit only
+    Nanos since = 0;          ///< admit only: when its place was taken
 };
 
 /// Usage, on any http thread:

@@ -59,7 +59,7 @@ void Tape::heard(Nanos now, const StepResult* result, std::span<const Command> c
         if (&command != commands.data()) filling_ += ',';
         switch (command.kind) {
             case Command::Kind::admit:
-                write_admission(command.request);
+                write_admission(command.request, command.since);
                 break;
             case Command::Kind::cancel:
                 append(filling_, "{{\"cancel\":{}}}", index(command.seq));
@@ -72,12 +72,13 @@ void Tape::heard(Nanos now, const StepResult* result, std::span<const Command> c
     filling_ += ']';
 }
 
-void Tape::write_admission(const SequenceRequest& request) {
+void Tape::write_admission(const SequenceRequest& request, Nanos since) {
     append(filling_,
-           "{{\"admit\":{},\"request\":{},\"model\":{},\"new\":{},\"ends\":{},\"score\":{},\"cache\":{},\"priority\":{}"
+           "{{\"admit\":{},\"since\":{},\"request\":{},\"model\":{},\"new\":{},\"ends\":{},\"score\":{},\"cache\":{},"
+           "\"priority\":{}"
            ",\"scope\":{},"
            "\"prompt\":[",
-           index(request.seq), index(request.request), index(request.model), request.max_new_tokens,
+           index(request.seq), since, index(request.request), index(request.model), request.max_new_tokens,
            !request.end_tokens.empty(), request.score_prompt, request.cache_prompt,
            static_cast<uint32_t>(request.priority), pseudonyms_.of(request.scope));
     Inside& inside = inside_[request.seq];

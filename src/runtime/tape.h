@@ -51,7 +51,7 @@ class Tape final : public Witness {
     };
 
     void write_result(const StepResult& result);
-    void write_admission(const SequenceRequest& request);
+    void write_admission(const SequenceRequest& request, Nanos since);
     void hand_over(Nanos now);
     void finish(std::string_view why);
     void write_out();

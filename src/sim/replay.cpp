@@ -86,7 +86,7 @@ class Player {
 
   private:
     struct Stream {
-        Nanos heard = 0;
+        Nanos asked = 0;
         std::optional<Nanos> last;
         runtime::Place place;
     };
@@ -98,7 +98,7 @@ class Player {
                 auto place = inbox_.reserve(1, now);
                 if (!place) return place.error().message;
                 stream.place = *std::move(place);
-                stream.heard = now;
+                stream.asked = std::min(command.since, now);
                 replay.requests++;
                 if (Status sent = inbox_.submit(stream.place, command.request); !sent) return sent.error().message;
                 return {};
@@ -124,7 +124,7 @@ class Player {
             if (stream->second.last)
                 gaps_.push_back(event.time - *stream->second.last);
             else
-                ttfts_.push_back(event.time - stream->second.heard);
+                ttfts_.push_back(event.time - stream->second.asked);
             stream->second.last = event.time;
         }
     }

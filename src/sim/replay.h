@@ -18,7 +18,7 @@ struct Replay {
     uint64_t matched = 0;                      ///< of them, planned again exactly
     std::optional<uint64_t> first_difference;  ///< the turn, from 1, whose plan was another; what follows is not played
     uint64_t output_tokens = 0;
-    std::optional<Spread> ttft, gap;  ///< from hearing of a request to its tokens, as the engine saw them
+    std::optional<Spread> ttft, gap;  ///< from taking a place to its tokens, as the engine saw them
 };
 
 /// Real inbox, loop and scheduler; results come from the tape. Errors: as TapeReader's; bad_input for a result that

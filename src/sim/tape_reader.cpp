@@ -87,7 +87,7 @@ bool read_command(const Json& from, runtime::Command& out) {
         out.kind = runtime::Command::Kind::admit;
         if (!read_admission(from, out.request)) return false;
         out.seq = out.request.seq;
-        return true;
+        return take(from, "since", kLatest, out.since);
     }
     if (from.contains("cancel")) {
         out.kind = runtime::Command::Kind::cancel;
@@ -177,7 +177,7 @@ Result<Workload> workload_of_tape(const std::string& path) {
             if (command.kind != runtime::Command::Kind::admit) continue;
             rows.emplace(command.seq, out.arrivals.size());
             Arrival one;
-            one.at = (*turn)->at;
+            one.at = std::min(command.since, (*turn)->at);
             one.prompt = static_cast<uint32_t>(command.request.prompt.size());
             one.output = 0;
             one.priority = command.request.priority;
@@ -186,6 +186,8 @@ Result<Workload> workload_of_tape(const std::string& path) {
             out.arrivals.push_back(std::move(one));
         }
     }
+    std::stable_sort(out.arrivals.begin(), out.arrivals.end(),
+                     [](const Arrival& a, const Arrival& b) { return a.at < b.at; });
     const Nanos first = out.arrivals.empty() ? 0 : out.arrivals.front().at;
     for (Arrival& one : out.arrivals) {
         one.at -= first;
