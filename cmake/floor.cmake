@@ -14,7 +14,7 @@ function(cadans_floor name)
     cmake_parse_arguments(ARG "" "" "LINKS;LIBRARIES;TEST_LINKS" ${ARGN})
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
     set(tests ${sources})
-    list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cpp$")
+    list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cpp$|/testing/")
     list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
     cadans_expose(${name})
 

@@ -127,8 +127,7 @@ TEST(inspect, refuses_a_model_larger_than_memory_with_both_numbers) {
     const InspectReport report = inspect(file.path());
     ASSERT_TRUE(report.obstacle.has_value());
     EXPECT_EQ(report.obstacle->code, ErrorCode::no_memory) << report.obstacle->message;
-    EXPECT_NE(report.obstacle->message.find("GiB of memory, but only"), std::string::npos)
-        << report.obstacle->message;
+    EXPECT_NE(report.obstacle->message.find("GiB of memory, but only"), std::string::npos) << report.obstacle->message;
     EXPECT_EQ(report.exit_code(), 1);
 
     auto gguf = GgufFile::open(file.path());

@@ -7,11 +7,11 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/testing/allocations.h"
 #include "runtime/engine_thread.h"
 #include "runtime/fanout.h"
 #include "runtime/inbox.h"
 #include "runtime/loop.h"
-#include "sched/count_allocations.h"
 #include "sched/static_chunk.h"
 
 namespace cadans::runtime {

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "base/random.h"
-#include "sched/count_allocations.h"
+#include "base/testing/allocations.h"
 #include "sched/policies.h"
 #include "sched/scheduler.h"
 

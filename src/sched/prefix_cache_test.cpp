@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/testing/allocations.h"
 #include "sched/cadence.h"
-#include "sched/count_allocations.h"
 #include "sched/scheduler.h"
 #include "sched/static_chunk.h"
 

@@ -4,8 +4,8 @@
 
 #include <numeric>
 
+#include "base/testing/allocations.h"
 #include "kv/page_needs.h"
-#include "sched/count_allocations.h"
 #include "sched/static_chunk.h"
 
 namespace cadans::sched {
