@@ -160,15 +160,17 @@ def asked(n):
 def test_cached_or_not_and_preempted_or_not_every_bit_is_the_same(family):
     model = models.tiny(family, "q4_k")
     with Server(model, "--prefix-cache", "off", "--context", 512) as server:
-        plain = [server.ok("/v1/completions", asked(n))["choices"] for n in range(48)]
+        plain = [server.ok("/v1/completions", asked(n))["choices"] for n in range(32)]
     small = {"llama3": 3 * 2 * 2 * 32 * 2 * 900, "gemma3": "5M"}[family]
-    for memory in ("64M", small):
-        with Server(model, "--context", 512, "--kv-memory", memory) as server:
+    preempted = 0
+    for memory, policy in (("64M", "cadence"), *((small, p) for p in ("cadence", "static-chunk", "prefill-first", "fixed-batch"))):
+        with Server(model, "--context", 512, "--kv-memory", memory, "--policy", policy) as server:
             with concurrent.futures.ThreadPoolExecutor(12) as pool:
-                answers = list(pool.map(lambda n: server.ok("/v1/completions", asked(n)), list(range(48)) * 2))
+                answers = list(pool.map(lambda n: server.ok("/v1/completions", asked(n)), list(range(32)) * 2))
             for n, answer in enumerate(answers):
-                assert answer["choices"] == plain[n % 48], (memory, n)
+                assert answer["choices"] == plain[n % 32], (memory, policy, n)
             metrics = server.metrics()
             assert metrics['cadans_prompt_tokens_total{source="cached"}'] > 0
-            if memory == small and family == "llama3":
-                assert metrics["cadans_preemptions_total"] > 0, "or this shows nothing about it"
+            preempted += metrics["cadans_preemptions_total"]
+    if family == "llama3":   # windows are most of the other's pages, and they do not grow
+        assert preempted > 0, "or this shows nothing about preemption"
