@@ -6,6 +6,7 @@
 
 #include "base/ids.h"
 #include "base/units.h"
+#include "flow/forecast.h"
 
 namespace cadans {
 
@@ -28,7 +29,8 @@ struct Occupancy {
     uint64_t bytes_total = 0;
     uint64_t bytes_cached = 0;  ///< beside bytes_used
     std::vector<GroupOccupancy> groups;
-    Micros gap_promise = 0;  ///< longest time between two words of a stream that is promised now; 0: no promise
+    std::vector<Forecast> line;  ///< those without a word, in the order in which they are served; some 100 ms old
+    Micros gap_promise = 0;      ///< longest time between two words of a stream that is promised now; 0: no promise
 };
 
 }  // namespace cadans

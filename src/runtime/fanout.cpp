@@ -27,4 +27,9 @@ Occupancy Fanout::occupancy() const {
     return occupancy_;
 }
 
+void Fanout::line(std::vector<Forecast>& out) const {
+    std::lock_guard guard(lock_);
+    out = occupancy_.line;
+}
+
 }  // namespace cadans::runtime

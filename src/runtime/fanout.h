@@ -33,6 +33,9 @@ class Fanout {
     /// Anyone: how full the house was after the last turn.
     Occupancy occupancy() const;
 
+    /// Occupancy::line alone.
+    void line(std::vector<Forecast>& out) const;
+
   private:
     Notifier notifier_;
     mutable std::mutex lock_;

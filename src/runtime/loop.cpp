@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace cadans::runtime {
+namespace {
+
+constexpr Nanos kForecastEvery = 100 * kNanosPerMilli;
+
+}  // namespace
 
 Loop::Loop(Inbox& inbox, sched::Scheduler& scheduler, Executor& executor, Fanout& fanout, Witness* witness)
     : inbox_(inbox), scheduler_(scheduler), executor_(executor), fanout_(fanout), witness_(witness) {
@@ -23,6 +28,10 @@ Loop::Next Loop::turn(Nanos now) {
                                      [](const Event& event) { return event.kind == EventKind::finished; });
     if (ended > 0) inbox_.ended(static_cast<uint32_t>(ended), now);
     scheduler_.occupancy(occupancy_);
+    if (now - forecast_at_ >= kForecastEvery || now < forecast_at_) {
+        forecast_at_ = now;
+        scheduler_.forecast(now, occupancy_.line);
+    }
     fanout_.publish(events_, occupancy_);
 
     if (plan != nullptr) executor_.submit(*plan);  // may take as long as the step

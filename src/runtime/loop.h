@@ -38,6 +38,7 @@ class Loop {
     std::vector<Command> commands_;
     std::vector<Event> events_;
     Occupancy occupancy_;
+    Nanos forecast_at_ = 0;
 };
 
 }  // namespace cadans::runtime

@@ -5,6 +5,7 @@
 #include <compare>
 
 #include "sched/chunk.h"
+#include "sched/forecast.h"
 #include "sched/machine_time.h"
 
 namespace cadans::sched {
@@ -72,19 +73,6 @@ StepSoFar step_of(const View& view, const std::vector<Share>& shares, ModelId mo
 
 Micros predicted(const View& view, const std::vector<Share>& shares) noexcept {
     return step_of(view, shares, ModelId{0}).predicted();
-}
-
-/// Time of a step of nothing but a row for everyone who writes.
-Micros time_to_write(const View& view) noexcept {
-    Micros sum = 0;
-    for (uint16_t m = 0; m < view.costs.size(); m++) {
-        StepShape shape;
-        for (const SequenceView& one : view.running) {
-            if (one.model == ModelId{m} && !is_prompt(one)) view.costs[m].add(shape, one.computed, 1, 1);
-        }
-        sum += view.costs[m].predict(shape);
-    }
-    return sum;
 }
 
 uint32_t rows_of(const std::vector<Share>& shares) noexcept {
@@ -225,6 +213,10 @@ uint32_t next(const View& view) {
     return !owed && would_only_wait(view, view.waiting[best]) ? kNobody : best;
 }
 
+bool before(const View& view, const SequenceView& a, const SequenceView& b) {
+    return rank_of(view, a) < rank_of(view, b);
+}
+
 Micros promise(const View& view) { return time_for_step(view.limits.gap, time_to_write(view)); }
 
 }  // namespace
@@ -242,6 +234,6 @@ Micros deadline_of(const View& view, const SequenceView& one) noexcept {
            std::min(one.lead, MachineTime::kForgiven);
 }
 
-Policy cadence() noexcept { return {"cadence", next, share, promise}; }
+Policy cadence() noexcept { return {"cadence", next, share, promise, before}; }
 
 }  // namespace cadans::sched

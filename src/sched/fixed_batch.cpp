@@ -22,6 +22,6 @@ void decodes_then_the_batch(const View& view, std::vector<Share>& shares) {
 
 }  // namespace
 
-Policy fixed_batch() noexcept { return {"fixed-batch", first_come, decodes_then_the_batch, nullptr}; }
+Policy fixed_batch() noexcept { return {"fixed-batch", first_come, decodes_then_the_batch, nullptr, nullptr}; }
 
 }  // namespace cadans::sched

@@ -68,6 +68,9 @@ struct Policy {
 
     /// The longest time between two words of a stream that it now promises; null: it promises nothing.
     Micros (*promise)(const View& view) = nullptr;
+
+    /// Whose prompt is served first, for forecasts; null: by arrival.
+    bool (*before)(const View& view, const SequenceView& a, const SequenceView& b) = nullptr;
 };
 
 }  // namespace cadans::sched

@@ -12,6 +12,6 @@ void prompts_else_decodes(const View& view, std::vector<Share>& shares) {
 
 }  // namespace
 
-Policy prefill_first() noexcept { return {"prefill-first", first_come, prompts_else_decodes, nullptr}; }
+Policy prefill_first() noexcept { return {"prefill-first", first_come, prompts_else_decodes, nullptr, nullptr}; }
 
 }  // namespace cadans::sched

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "kv/page_needs.h"
+#include "sched/forecast.h"
 
 namespace cadans::sched {
 namespace {
@@ -450,6 +451,12 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, StepId step, Nan
     sequence.pages.retire(sequence.known, sequence.computed);
     const SeqId seq = sequence.request.seq;  // a copy: the original goes with its node
     sequences_.erase(seq);
+}
+
+void Scheduler::forecast(Nanos now, std::vector<Forecast>& out) {
+    waiting_view_.clear();
+    for (const Sequence* sequence : waiting_) waiting_view_.push_back(view_of(*sequence));
+    sched::forecast(view(now), policy_, out);
 }
 
 void Scheduler::occupancy(Occupancy& out) const {

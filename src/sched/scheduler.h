@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "flow/event.h"
+#include "flow/forecast.h"
 #include "flow/occupancy.h"
 #include "flow/request.h"
 #include "flow/step.h"
@@ -66,6 +67,9 @@ class Scheduler {
     const kv::PrefixTree* prefixes() const noexcept { return tree_.get(); }  ///< null without a prefix cache
     const MachineTime& time() const noexcept { return time_; }
     void occupancy(Occupancy& out) const;
+
+    /// When those without a word will have one: see forecast.h. Between any two other calls.
+    void forecast(Nanos now, std::vector<Forecast>& out);
 
     /// The six invariants of this folder's README; stops the process where one is broken.
     void check_invariants() const;

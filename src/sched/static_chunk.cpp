@@ -12,6 +12,6 @@ void decodes_then_a_chunk(const View& view, std::vector<Share>& shares) {
 
 }  // namespace
 
-Policy static_chunk() noexcept { return {"static-chunk", first_come, decodes_then_a_chunk, nullptr}; }
+Policy static_chunk() noexcept { return {"static-chunk", first_come, decodes_then_a_chunk, nullptr, nullptr}; }
 
 }  // namespace cadans::sched

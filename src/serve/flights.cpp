@@ -36,6 +36,7 @@ void Flights::land(std::list<Flight>::iterator flight, SeqId seq) {
 
 void Flights::take(runtime::Fanout& fanout) {
     fanout.take(events_);
+    fanout.line(line_);
     touched_.clear();
     const auto tell = [&](Flight& flight, const Event& event) {
         if (flight.listener == nullptr) return;
@@ -64,6 +65,11 @@ uint32_t Flights::older_than(const EventListener& listener) const {
         ++count;
     }
     return count;
+}
+
+const Forecast* Flights::forecast_of(SeqId seq) const noexcept {
+    const auto found = std::ranges::find(line_, seq, &Forecast::seq);
+    return found == line_.end() ? nullptr : &*found;
 }
 
 }  // namespace cadans::serve

@@ -43,6 +43,9 @@ class Flights {
     /// How many requests came before this one and have not ended.
     uint32_t older_than(const EventListener& listener) const;
 
+    /// What the engine said of a sequence's first word when events were last taken. Null when it said nothing.
+    const Forecast* forecast_of(SeqId seq) const noexcept;
+
     bool empty() const noexcept { return flights_.empty(); }
 
   private:
@@ -58,6 +61,7 @@ class Flights {
     std::list<Flight> flights_;  // in order of admission
     std::unordered_map<SeqId, std::list<Flight>::iterator> by_seq_;
     std::vector<Event> events_;
+    std::vector<Forecast> line_;
     std::vector<EventListener*> touched_;
 };
 

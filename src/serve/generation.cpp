@@ -9,6 +9,7 @@ namespace cadans::serve {
 namespace {
 
 constexpr size_t kMissTokensShown = 8;
+constexpr Nanos kProgressEvery = kNanosPerSecond;
 
 Error ended_by_engine(FinishReason reason) {
     switch (reason) {
@@ -109,7 +110,11 @@ Generation::Choice* Generation::find(SeqId seq) noexcept {
 
 void Generation::on(const Event& event) {
     if (over_) return;
-    if (event.kind == EventKind::step_begin) return record_.on(event);
+    if (event.kind == EventKind::step_begin) {
+        // One who waits hears of its place now and then, though no step names it.
+        if (!prefill_begin_ && event.time - progress_at_ >= kProgressEvery) progress_due_ = true;
+        return record_.on(event);
+    }
     Choice* choice = find(event.seq);
     if (choice == nullptr) return;
     // What the engine drew after a stop string was found is nobody's.
@@ -206,6 +211,7 @@ void Generation::write_ready(std::string& out) {
 
 void Generation::write_progress(std::string& out) {
     progress_due_ = false;
+    progress_at_ = steady_now();
     Progress progress;
     bool words = false;
     for (const Choice& choice : choices_) {
@@ -225,7 +231,21 @@ void Generation::write_progress(std::string& out) {
     } else if (flights_ != nullptr) {
         progress.queue_place = flights_->older_than(*this);
     }
+    foretell(progress);
     writer_->progress(out, progress);
+}
+
+/// What the engine forecasts is better than what the pace so far says: it knows of the others.
+void Generation::foretell(Progress& progress) const {
+    if (flights_ == nullptr) return;
+    for (const Choice& choice : choices_) {
+        const Forecast* forecast = flights_->forecast_of(choice.seq);
+        if (forecast == nullptr || forecast->first_token == 0) continue;
+        const Nanos left = forecast->made + forecast->first_token * kNanosPerMicro - steady_now();
+        const double seconds = static_cast<double>(std::max<Nanos>(0, left)) / kNanosPerSecond;
+        if (&choice == choices_.data() || seconds > progress.seconds_left.value_or(0)) progress.seconds_left = seconds;
+        if (!prefill_begin_) progress.queue_place = forecast->place;
+    }
 }
 
 void Generation::flushed(Nanos begin, Nanos end, bool waited) {

@@ -79,6 +79,7 @@ class Generation final : public EventListener {
     };
 
     Choice* find(SeqId seq) noexcept;
+    void foretell(Progress& progress) const;
     void on_token(Choice& choice, const Event& event);
     void on_finished(Choice& choice, const Event& event);
     void take_text(Choice& choice, TextDelta delta);
@@ -109,6 +110,7 @@ class Generation final : public EventListener {
     std::optional<Nanos> text_begin_;  // since when tokens are being made into text
     std::optional<Nanos> prefill_begin_;
     bool progress_due_ = true;
+    Nanos progress_at_ = 0;
     bool over_ = false;  // counted
 };
 
