@@ -187,7 +187,7 @@ asio::awaitable<Connection::Next> Connection::serve_one(const std::string& head)
     }
     if (has_body) {
         const std::string_view expect = request.field("expect");
-        if (!expect.empty() && expect != "100-continue") {
+        if (!expect.empty() && !boost::beast::iequals(expect, "100-continue")) {
             co_await send_fault(417, "only 100-continue can be expected");
             co_return Next::close;
         }

@@ -1,6 +1,7 @@
 #include "serve/gate.h"
 
 #include <algorithm>
+#include <boost/asio/ip/address_v4.hpp>
 #include <cctype>
 
 #include "serve/error_reply.h"
@@ -15,12 +16,20 @@ std::string lower(std::string_view text) {
     return out;
 }
 
-HttpReply refusal(const HttpRequest& request, int status, std::string message, std::string code_field = {}) {
+HttpReply refusal(const HttpRequest& request, int status, std::string message) {
     const Dialect dialect = request.path.starts_with("/api/") ? Dialect::ollama : Dialect::openai;
-    HttpReply reply = error_reply({ErrorCode::denied, std::move(message), std::move(code_field)}, dialect);
+    const ErrorCode code = status == 401 ? ErrorCode::denied : ErrorCode::bad_input;  // only 401 is about a key
+    HttpReply reply = error_reply({code, std::move(message), {}}, dialect);
     reply.status = status;
-    if (status != 401) reply.fields.clear();
     return reply;
+}
+
+/// The whole of 127.0.0.0/8 in its usual spelling, and ::1.
+bool is_loopback(const std::string& name) {
+    if (name == "::1") return true;
+    boost::system::error_code error;
+    const auto address = boost::asio::ip::make_address_v4(name, error);
+    return !error && address.is_loopback();
 }
 
 bool is_json(std::string_view content_type) {
@@ -94,7 +103,7 @@ std::optional<HttpReply> Gate::refuse(const HttpRequest& request, std::string_vi
 bool Gate::host_allowed(const HttpRequest& request, std::string_view local_address) const {
     const std::string name = host_name_of(request.field("host"));
     if (name.empty()) return false;
-    if (name == "localhost" || name.ends_with(".localhost") || name == "127.0.0.1" || name == "::1") return true;
+    if (name == "localhost" || name.ends_with(".localhost") || is_loopback(name)) return true;
     if (name == lower(local_address) || name == lower(options_.host)) return true;
     return std::any_of(options_.host_names.begin(), options_.host_names.end(),
                        [&](const std::string& each) { return lower(each) == name; });

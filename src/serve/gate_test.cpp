@@ -22,10 +22,10 @@ TEST(gate, answers_for_its_own_names_only) {
     ServerOptions options;
     options.host_names = {"box.home"};
     for (const char* host : {"localhost", "localhost:11435", "127.0.0.1:1", "[::1]:11435", "LOCALHOST", "a.localhost",
-                             "192.168.1.5:80", "box.home", "Box.Home:11435", "localhost."})
+                             "127.0.0.2:80", "192.168.1.5:80", "box.home", "Box.Home:11435", "localhost."})
         EXPECT_EQ(status_of(options, call("GET", {{"host", host}})), 200) << host;
     for (const char* host : {"evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "192.168.1.6", "",
-                             "[::1", "localhost:x", "a:b:c", "localhost:123456", "box.home.evil"})
+                             "[::1", "127.1", "128.0.0.1", "localhost:x", "a:b:c", "localhost:123456", "box.home.evil"})
         EXPECT_EQ(status_of(options, call("GET", {{"host", host}})), 403) << host;
 }
 
@@ -86,6 +86,9 @@ TEST(gate, wants_json_from_whatever_could_be_a_web_page) {
         for (const char* type : {"text/plain", "multipart/form-data; boundary=a"})
             EXPECT_EQ(of_type(type, trace), 415) << type;
     }
+    const auto told = Gate(options).refuse(call("POST", {{"host", "localhost"}, {"content-type", "a/b"}}), "127.0.0.1");
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->body.find("key"), std::string::npos) << "a type is not about keys: " << told->body;
     const std::string form = "application/x-www-form-urlencoded";
     for (const char* trace : {"referer", "sec-fetch-site", "cookie"})
         EXPECT_EQ(of_type(form.c_str(), trace), 415) << trace;
