@@ -7,6 +7,8 @@
 
 namespace cadans::apps {
 
+constexpr int kInterrupted = 130;
+
 /// Each adds its subcommand; running it sets the process's exit code: 0 done, 1 bad input, 2 wrong usage, 70 ours,
 /// 130 interrupted.
 void add_serve(CLI::App& app, int& exit_code);

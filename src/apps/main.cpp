@@ -5,12 +5,15 @@
 
 #include <clocale>
 #include <csignal>
+#include <cstdlib>
 
 #include "apps/commands.h"
 
 int main(int argc, char** argv) {
     std::setlocale(LC_ALL, "C");
     std::signal(SIGPIPE, SIG_IGN);  // a reader that left is an error of that write, not of the process
+    // A command that holds nothing ends at once; serve, and run while it answers, have ways of their own.
+    for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { std::_Exit(cadans::apps::kInterrupted); });
     spdlog::set_default_logger(spdlog::stderr_color_mt("cadans"));
     spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
 

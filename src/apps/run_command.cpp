@@ -145,7 +145,8 @@ class Conversation {
             unsent = 0;
         };
         for (bool finished = false; !finished;) {
-            if (interrupted != 0 && !answer.interrupted) {
+            const bool unheard = !std::cout.good();  // nobody reads on: run ... | head
+            if ((interrupted != 0 || unheard) && !answer.interrupted) {
                 answer.interrupted = true;
                 inbox_.cancel(seq);
             }
@@ -215,7 +216,7 @@ int talk(Conversation& conversation) {
         std::fflush(stderr);
         if (!std::getline(std::cin, line)) {
             fmt::print(stderr, "\n");
-            return interrupted != 0 ? 130 : 0;
+            return interrupted != 0 ? kInterrupted : 0;
         }
         if (line.empty()) continue;
         auto answer = conversation.ask(line);
@@ -240,7 +241,7 @@ int run(const RunSettings& settings) {
     });
     bar.clear();
     if (!room) {
-        if (interrupted != 0) return 130;
+        if (interrupted != 0) return kInterrupted;
         fmt::print(stderr, "cadans: {}\n", room.error().message);
         return exit_code_of(room.error());
     }
@@ -261,7 +262,7 @@ int run(const RunSettings& settings) {
         std::cout << std::endl;
         conversation.print_strip(answer->figures);
     }
-    return answer->interrupted ? 130 : 0;
+    return answer->interrupted ? kInterrupted : 0;
 }
 
 }  // namespace

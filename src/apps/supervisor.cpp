@@ -26,6 +26,7 @@ pid_t start(const std::function<int(const Life&)>& serve, const Life& life, cons
     ::setpgid(0, 0);                     // Ctrl-C reaches the parent alone, which hands it on once
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // and if the parent is killed, we leave in order
     if (::getppid() != parent) ::_exit(kOurFault);
+    for (const int signal : {SIGTERM, SIGINT}) ::signal(signal, SIG_DFL);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     int code = kOurFault;
     try {
@@ -79,6 +80,7 @@ int supervise(const std::function<int(const Life&)>& serve) {
         if (WIFEXITED(status) && WEXITSTATUS(status) != kOurFault) return WEXITSTATUS(status);
         if (WIFSIGNALED(status))
             std::fprintf(stderr, "cadans: the serving process was ended by signal %d\n", WTERMSIG(status));
+        if (asked) return kOurFault;  // it did not leave in order, and nobody wants it back
         const Nanos now = steady_now();
         if (last_death && now - *last_death < kPatience) {
             std::fprintf(stderr, "cadans: it died twice within ten minutes; giving up\n");

@@ -1,6 +1,8 @@
 """cadans run, bench and inspect, as a person and as a script use them."""
 import json
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -83,3 +85,22 @@ def test_run_of_a_bad_model_is_1(tmp_path):
 def test_run_chats_with_the_default_model():
     result = run("run", models.real("smollm2"), "What is the capital of France? One word.", "--temperature", "0", "--max-tokens", "24")
     assert result.returncode == 0 and "Paris" in result.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("command", [["bench", "--prompt", "4000", "--repeat", "1000", "--model"], ["run", "--max-tokens", "0"]])
+def test_a_signal_ends_a_command_with_130(command, number):
+    model = models.tiny("llama", "f32")
+    arguments = [*command, str(model)] if command[0] == "bench" else ["run", str(model), "river " * 50, *command[1:]]
+    process = subprocess.Popen([str(BINARY), *arguments, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    time.sleep(0.1)
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+
+
+def test_run_stops_when_nobody_reads_its_answer():
+    process = subprocess.Popen([str(BINARY), "run", str(models.tiny("gemma3", "f32")), "The river"], stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL)
+    process.stdout.close()
+    assert process.wait(30) == 130
