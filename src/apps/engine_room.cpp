@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kTemplateFileBytes = 1 << 20;
-constexpr uint32_t kLargestChunk = 512;  ///< prompt tokens that any policy may put into one step
+constexpr uint32_t kLongestContext = 1 << 24;  ///< that --context may ask for
+constexpr uint32_t kLargestChunk = 512;        ///< prompt tokens that any policy may put into one step
 
 struct NamedFile {
     std::string name, path;
@@ -151,6 +152,8 @@ Result<LoadedModel> load(const NamedFile& named, const ComputeSettings& settings
     out.card.tokenizer = out.tokenizer.get();
     out.card.chat_template = out.chat_template.get();
     out.card.file = facts_of(*file, *out.model, named.path);
+    const auto changed = static_cast<uint64_t>(out.card.file.modified_unix_seconds);
+    out.card.file.digest = fmt::format("{}{:016x}", out.fingerprint, mix64(file->size_bytes() ^ mix64(changed)));
     return out;
 }
 
@@ -250,7 +253,9 @@ Result<std::unique_ptr<EngineRoom>> EngineRoom::open(const ComputeSettings& sett
                 static_cast<uint32_t>(std::min<uint64_t>(house.page_bytes / group.bytes_per_page, UINT32_MAX - 1)));
         loaded.facts.model = loaded.card.model = room->executor->add(*loaded.model, pages);
         loaded.card.context_tokens = loaded.facts.context_tokens;
-        loaded.card.kv_tokens = sched::longest_sequence(house, loaded.facts);
+        ModelFacts unbounded = loaded.facts;
+        unbounded.context_tokens = kLongestContext;
+        loaded.card.kv_tokens = sched::longest_sequence(house, unbounded);
         house.models.push_back(loaded.facts);
     }
     return room;

@@ -149,19 +149,39 @@ def test_several_models_are_served_by_name():
         assert default["choices"][0]["text"] == one["choices"][0]["text"] and default["model"] == one["model"] and two["model"] != one["model"]
 
 
+def test_a_model_says_how_much_fits_and_has_a_digest():
+    with Server(models.tiny(*TINY), "--context", "64", "--kv-memory", "64M") as server:
+        model = server.get("/v1/models")[1]["data"][0]
+        assert model["context_length"] == 64 and model["meta"]["kv_tokens"] > 64   # one request's limit is not the pool's
+        digest = server.get("/api/tags")[1]["models"][0]["digest"]
+        assert len(digest) >= 12 and int(digest, 16)   # Ollama's own client shows the first 12
+
+
 def test_health_says_ready_and_how_often_the_engine_was_restarted(steady):
     for path in ("/health/ready", "/health"):
         assert steady.get(path) == (200, {"status": "ready", "engine_restarts": 0})
     assert steady.get("/health/live")[0] == 200
 
 
+def child_of(server):
+    children = open(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read().split()
+    return int(children[0]) if children else None
+
+
+def test_a_serving_process_that_dies_while_leaving_is_not_started_again():
+    with Server(models.tiny("gemma3", "f32")) as server:
+        stream = server.frames("/v1/completions", {"prompt": [5] * 10, "max_tokens": 2000, "ignore_eos": True, "stream": True})
+        next(stream)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        os.kill(child_of(server), signal.SIGKILL)
+        assert server.process.wait(5) == 70
+
+
 def test_a_death_of_the_serving_process_is_survived_once():
     """cadans serve is a small parent; it starts the process again, and ends with 70 on a second death."""
     with Server(models.tiny(*TINY)) as server:
-        def child():
-            children = open(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read().split()
-            return int(children[0]) if children else None
-        first = child()
+        first = child_of(server)
         if first is None:
             pytest.fail("the server has no child process")
         os.kill(first, signal.SIGKILL)
@@ -176,5 +196,5 @@ def test_a_death_of_the_serving_process_is_survived_once():
             time.sleep(0.05)
         assert restarts == 1
         assert server.ok("/v1/completions", {"prompt": "a", "max_tokens": 1})
-        os.kill(child(), signal.SIGKILL)
+        os.kill(child_of(server), signal.SIGKILL)
         assert server.process.wait(20) == 70
