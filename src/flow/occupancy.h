@@ -28,9 +28,9 @@ struct Occupancy {
     uint64_t bytes_used = 0;
     uint64_t bytes_total = 0;
     uint64_t bytes_cached = 0;  ///< beside bytes_used
-    std::vector<GroupOccupancy> groups;
-    std::vector<Forecast> line;  ///< those without a word, in the order in which they are served; some 100 ms old
-    Micros gap_promise = 0;      ///< longest time between two words of a stream that is promised now; 0: no promise
+    std::vector<GroupOccupancy> groups = {};
+    std::vector<Forecast> line = {};  ///< those without a word, in the order in which they are served; some 100 ms old
+    Micros gap_promise = 0;  ///< longest time between two words of a stream that is promised now; 0: no promise
 };
 
 }  // namespace cadans
