@@ -28,6 +28,7 @@ struct NamedFile {
 Result<NamedFile> named_file(const std::string& argument) {
     const size_t equals = argument.find('=');
     const bool named = equals != std::string::npos && argument.find('/') > equals;
+    if (equals == 0) return bad_input(fmt::format("'{}' gives the model no name before the '='", argument), "--model");
     auto path = find_model_file(named ? argument.substr(equals + 1) : argument);
     if (!path) return std::move(path).error();
     return NamedFile{named ? argument.substr(0, equals) : fs::path(*path).stem().string(), *path};

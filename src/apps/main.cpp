@@ -5,7 +5,9 @@
 
 #include <clocale>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <iostream>
 
 #include "apps/commands.h"
 
@@ -43,6 +45,11 @@ int main(int argc, char** argv) {
     } catch (const std::exception& e) {
         fmt::print(stderr, "cadans: {}\n", e.what());
         return 70;
+    }
+    std::cout.flush();
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout) {
+        fmt::print(stderr, "cadans: what was to be printed could not be written\n");
+        return exit_code == 0 ? 1 : exit_code;
     }
     return exit_code;
 }

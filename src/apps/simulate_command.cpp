@@ -42,8 +42,6 @@ int fail(const Error& error) {
 constexpr double kUntimedRate = 0.05;  ///< requests a second of lengths without times, where none is given
 
 Result<sim::Workload> workload_of(const SimulateSettings& s) {
-    if (s.trace.empty() == s.load.empty())
-        return bad_input("give either --trace FILE or --load SPEC: who asks, and when", "--trace");
     auto made = s.trace.empty() ? sim::make_load(s.load, s.seed) : sim::read_trace(s.trace, s.seed);
     if (!made) return made;
     if (s.rate > 0) {
@@ -271,7 +269,11 @@ void add_simulate(CLI::App& app, int& exit_code) {
     command->add_option("--plot", s->plot, "a picture of how long people waited, as SVG")->type_name("FILE");
     command->add_flag("!--no-cache", s->room.prefix_cache, "no prompt is found again");
     command->add_flag("--json", s->json, "one record a policy, on stdout");
-    command->callback([s, &exit_code] { exit_code = simulate_here(*s); });
+    command->callback([s, &exit_code] {
+        const auto given = !s->trace.empty() + !s->load.empty() + !s->replay.empty();
+        if (given != 1) throw CLI::ValidationError("give one of --trace FILE, --load SPEC and --replay FILE");
+        exit_code = simulate_here(*s);
+    });
 }
 
 }  // namespace cadans::apps

@@ -104,3 +104,10 @@ def test_run_stops_when_nobody_reads_its_answer():
                                stderr=subprocess.DEVNULL)
     process.stdout.close()
     assert process.wait(30) == 130
+
+
+@pytest.mark.parametrize("arguments", [["inspect", "--json"], ["bench", "--prompt", "4", "--generate", "0", "--repeat", "1", "--json", "--model"]])
+def test_output_that_cannot_be_written_is_1(arguments):
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([str(BINARY), *arguments, str(models.tiny("llama", "f32"))], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert result.returncode == 1 and "written" in result.stderr

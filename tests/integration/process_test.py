@@ -49,6 +49,11 @@ def test_a_second_signal_ends_at_once():
         assert server.stop() == 0 and time.monotonic() - begin < 5
 
 
+def test_a_model_is_not_named_nothing():
+    result = run("serve", "--port", free_port(), "--model", f"={models.tiny(*TINY)}", timeout=30)
+    assert result.returncode == 1 and "no name" in result.stderr
+
+
 def test_a_port_in_use_is_said_plainly():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -98,7 +103,7 @@ def test_paths_that_are_no_file_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["serve", "--no-such-flag"], ["no-such-command"], ["serve", "--port", "banana"], ["serve", "--threads", "-3"],
-                                       ["serve", "--kv-memory", "lots"], ["bench", "--prompt", "x"]])
+                                       ["serve", "--kv-memory", "lots"], ["bench", "--prompt", "x"], ["simulate", "--json"]])
 def test_wrong_usage_is_2(arguments):
     result = run(*arguments, timeout=30)
     assert result.returncode == 2 and result.stderr
