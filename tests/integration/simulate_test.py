@@ -37,7 +37,7 @@ def test_a_cached_prefix_is_found_in_a_trace_with_hashes():
     assert with_cache["cached_tokens"] > 0 == without["cached_tokens"]
 
 
-@pytest.mark.parametrize("arguments, word", [((), "--trace"), (("--load", "flood"), "poisson"), (("--trace", "/nowhere/x"), "/nowhere/x"),
+@pytest.mark.parametrize("arguments, word", [(("--load", "flood"), "poisson"), (("--trace", "/nowhere/x"), "/nowhere/x"),
                                              (("--load", "poisson", "--slo", "never"), "--slo"), (("--load", "poisson", "--policy", "luck"), "luck"),
                                              (("--replay", str(EXCERPTS / "azure_conv_excerpt.csv")), "record"),
                                              (("--load", "poisson", "--fit", str(EXCERPTS / "azure_conv_excerpt.csv")), "cost table")])
