@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -26,6 +27,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 volatile std::sig_atomic_t interrupted = 0;
+volatile std::sig_atomic_t at_prompt = 0;  ///< waiting for a line: nothing is under way that had to be ended first
+
+void on_interrupt(int) {
+    interrupted = 1;
+    if (at_prompt == 0) return;
+    (void)!::write(STDERR_FILENO, "\n", 1);
+    std::_Exit(kInterrupted);
+}
 
 struct RunSettings {
     ComputeSettings compute;
@@ -214,9 +223,13 @@ int talk(Conversation& conversation) {
     for (std::string line;;) {
         fmt::print(stderr, "\n> ");
         std::fflush(stderr);
-        if (!std::getline(std::cin, line)) {
+        at_prompt = 1;
+        if (interrupted != 0) return kInterrupted;  // it came just before, when nobody waited yet
+        const bool given = static_cast<bool>(std::getline(std::cin, line));
+        at_prompt = 0;
+        if (!given) {
             fmt::print(stderr, "\n");
-            return interrupted != 0 ? kInterrupted : 0;
+            return 0;
         }
         if (line.empty()) continue;
         auto answer = conversation.ask(line);
@@ -230,9 +243,7 @@ int talk(Conversation& conversation) {
 }
 
 int run(const RunSettings& settings) {
-    struct sigaction on_interrupt {};
-    on_interrupt.sa_handler = [](int) { interrupted = 1; };  // no SA_RESTART: waiting for a line ends too
-    ::sigaction(SIGINT, &on_interrupt, nullptr);
+    std::signal(SIGINT, on_interrupt);
     const Nanos begin = steady_now();
     Progress bar("loading");
     auto room = EngineRoom::open(settings.compute, [&](const std::string& name, uint64_t done, uint64_t total) {
