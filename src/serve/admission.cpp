@@ -22,6 +22,34 @@ const char* prompt_field(const GenerationRequest& request) {
     return messages ? "messages" : "prompt";
 }
 
+// What one request may use, and who says so.
+struct ContextLimit {
+    uint64_t tokens;
+    const char* set_by;
+};
+
+ContextLimit context_of(const GenerationRequest& request) {
+    const uint64_t own = request.model->context_tokens;
+    if (request.context_tokens && *request.context_tokens < own)
+        return {*request.context_tokens, "options.num_ctx lowered it"};
+    return {own, "the server's --context sets it"};
+}
+
+Error too_long(const GenerationRequest& request, const std::string& prompt_tokens, const ContextLimit& context) {
+    return {ErrorCode::too_long,
+            "the prompt has " + prompt_tokens + " tokens, but one request may use " + std::to_string(context.tokens) +
+                ", prompt and answer together (" + context.set_by + ")",
+            prompt_field(request)};
+}
+
+// Refuses a text whose length in bytes alone says that it cannot fit: tokenizing megabytes would hold others up.
+Status could_fit(const GenerationRequest& request, size_t bytes) {
+    const ContextLimit context = context_of(request);
+    const size_t fewest = request.model->tokenizer->fewest_tokens(bytes);
+    if (fewest > context.tokens) return too_long(request, "at least " + std::to_string(fewest), context);
+    return Ok{};
+}
+
 Result<AdmittedPrompt> tokenize_chat(const GenerationRequest& request, bool& reasoning_open) {
     const ServedModel& model = *request.model;
     const auto& conversation = std::get<Conversation>(request.prompt);
@@ -34,6 +62,9 @@ Result<AdmittedPrompt> tokenize_chat(const GenerationRequest& request, bool& rea
     options.now_unix_seconds = unix_seconds();
     Result<std::vector<text::Segment>> segments = model.chat_template->render(conversation.messages, options);
     if (!segments) return std::move(segments).error();
+    size_t bytes = 0;
+    for (const text::Segment& segment : *segments) bytes += segment.text.size();
+    if (Status fits = could_fit(request, bytes); !fits) return std::move(fits).error();
     if (model.reasoning && request.split_reasoning) {
         std::string tail;
         for (const text::Segment& segment : *segments) tail += segment.text;
@@ -88,17 +119,12 @@ Result<uint32_t> answer_tokens(const GenerationRequest& request, size_t prompt_t
     const std::string where = prompt_field(request);
     if (prompt_tokens == 0)
         return bad_input(where + ": it is empty, and this model has no begin token to start from", where);
-    uint64_t context = request.model->context_tokens;
-    const bool lowered = request.context_tokens && *request.context_tokens < context;
-    if (lowered) context = *request.context_tokens;
+    const ContextLimit context = context_of(request);
     const bool wants_answer = request.max_tokens != uint64_t{0};
-    if (prompt_tokens + (wants_answer ? 1 : 0) > context)
-        return Error{ErrorCode::too_long,
-                     "the prompt has " + std::to_string(prompt_tokens) + " tokens, but one request may use " +
-                         std::to_string(context) + ", prompt and answer together (" +
-                         (lowered ? "options.num_ctx lowered it" : "the server's --context sets it") + ")",
-                     where};
-    return static_cast<uint32_t>(std::min<uint64_t>(request.max_tokens.value_or(context), context - prompt_tokens));
+    if (prompt_tokens + (wants_answer ? 1 : 0) > context.tokens)
+        return too_long(request, std::to_string(prompt_tokens), context);
+    const uint64_t room = context.tokens - prompt_tokens;
+    return static_cast<uint32_t>(std::min<uint64_t>(request.max_tokens.value_or(context.tokens), room));
 }
 
 std::vector<TokenId> end_tokens(const GenerationRequest& request) {
@@ -125,6 +151,8 @@ Result<std::vector<AdmittedPrompt>> tokenize_all(const GenerationRequest& reques
         if (!prompt) return std::move(prompt).error();
         out.push_back(*std::move(prompt));
     } else if (const auto* texts = std::get_if<std::vector<PromptText>>(&request.prompt)) {
+        for (const PromptText& text : *texts)
+            if (Status fits = could_fit(request, text.size()); !fits) return std::move(fits).error();
         for (const PromptText& text : *texts) out.push_back(tokenize_text(request, text));
     } else {
         for (const PromptIds& ids : std::get<std::vector<PromptIds>>(request.prompt))

@@ -200,6 +200,10 @@ TEST(openai, refuses_what_is_too_long_or_too_much_with_the_numbers) {
     EXPECT_EQ(longer.json()["error"]["code"], "context_length_exceeded");
     EXPECT_NE(longer.json()["error"]["message"].get<std::string>().find("40"), std::string::npos);
     EXPECT_NE(longer.json()["error"]["message"].get<std::string>().find("32"), std::string::npos);
+    const TestReply endless = house.post("/v1/completions", R"({"prompt": ")" + std::string(4'000'000, 'b') + R"("})");
+    EXPECT_EQ(endless.json()["error"]["code"], "context_length_exceeded");
+    EXPECT_NE(endless.json()["error"]["message"].get<std::string>().find("at least"), std::string::npos)
+        << "refused by its length, before it is tokenized";
     EXPECT_EQ(house.post("/v1/completions", R"({"prompt": "b", "n": 3})").status, 400);
     const ordered_json rest = house.post("/v1/completions", R"({"prompt": "bb", "max_tokens": 9000000000000})").json();
     EXPECT_EQ(rest["usage"]["total_tokens"], 32);

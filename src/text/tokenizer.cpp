@@ -92,6 +92,12 @@ Result<Tokenizer> Tokenizer::make(Vocabulary vocabulary) {
     return Tokenizer(std::move(owned), std::move(parts));
 }
 
+size_t Tokenizer::fewest_tokens(size_t bytes) const noexcept {
+    constexpr size_t kComposed =
+        3;  // NFC makes no text shorter than a third in practice: three code points of equal length into one
+    return bytes / (size_t{vocabulary_->longest_token_bytes()} * (parts_->pre.nfc ? kComposed : 1));
+}
+
 std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
     std::vector<TokenId> ids;
     ids.reserve(text.size() / 3 + 2);

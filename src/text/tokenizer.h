@@ -43,6 +43,10 @@ class Tokenizer {
     /// to encode(segments), so that content cannot forge them either.
     std::vector<TokenId> markers_of(std::string_view template_source) const;
 
+    /// How many tokens a text of this many bytes has at least: known without reading it, so that what can never fit
+    /// is refused before the work.
+    size_t fewest_tokens(size_t bytes) const noexcept;
+
     const Vocabulary& vocabulary() const noexcept { return *vocabulary_; }
 
   private:

@@ -47,6 +47,20 @@ TEST(tokenizer, merges_the_best_rank_first) {
     EXPECT_EQ(encode(t, ""), Spellings{});
 }
 
+TEST(tokenizer, fewest_tokens_is_never_more_than_there_are) {
+    for (const VocabularyData& data : {small_bpe(), small_bpe("llama-bpe"), small_sentencepiece()}) {
+        const Tokenizer t = make(data);
+        for (uint32_t id = 0; id < t.vocabulary().size(); id++) {
+            const std::string text(t.vocabulary().bytes(TokenId{id}));
+            std::string often;
+            for (int i = 0; i < 20; i++) often += text;
+            EXPECT_LE(t.fewest_tokens(often.size()),
+                      t.encode(often, {.add_special = false, .parse_special = true}).size())
+                << text;
+        }
+    }
+}
+
 TEST(tokenizer, names_a_pre_tokenizer_that_it_does_not_know) {
     auto vocabulary = Vocabulary::make(small_bpe("from-the-future"));
     const auto made = Tokenizer::make(*std::move(vocabulary));

@@ -175,6 +175,7 @@ Status VocabularyBuilder::take_token(uint32_t id) {
     made_.kinds_.push_back(kind);
     made_.spellings_.push_back(keep(made_.spelling_pool_, token));
     made_.bytes_.push_back(keep(made_.bytes_pool_, bytes_of(token, kind)));
+    made_.longest_token_bytes_ = std::max(made_.longest_token_bytes_, made_.bytes_.back().size);
     if (!token.empty()) made_.by_spelling_.insert(made_.spelling(TokenId{id}), TokenId{id});
     if (made_.model_ == VocabularyModel::byte_bpe && kind == TokenKind::normal)
         made_.by_bytes_.insert(made_.bytes(TokenId{id}), TokenId{id});

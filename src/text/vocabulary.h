@@ -76,6 +76,9 @@ class Vocabulary {
     bool ends_generation(TokenId id) const noexcept;
     std::span<const TokenId> end_of_generation() const noexcept { return end_of_generation_; }  ///< ascending
 
+    /// Bytes of text that one token stands for at most: a text of n bytes has at least n / this many tokens.
+    uint32_t longest_token_bytes() const noexcept { return longest_token_bytes_; }
+
     std::optional<TokenId> bos() const noexcept { return bos_; }
     std::optional<TokenId> eos() const noexcept { return eos_; }
     std::optional<TokenId> eot() const noexcept { return eot_; }
@@ -124,6 +127,7 @@ class Vocabulary {
     std::vector<uint32_t> space_joiners_;             // ascending code points
     std::vector<TokenId> byte_tokens_;                // 256 entries, kNone where there is none
     std::vector<TokenId> end_of_generation_;
+    uint32_t longest_token_bytes_ = 1;
     std::optional<TokenId> bos_, eos_, eot_, eom_, unknown_, padding_;
     bool add_bos_ = false, add_eos_ = false, add_space_prefix_ = false;
 };
