@@ -12,10 +12,10 @@ def test_a_prompt_that_can_never_fit_blocks_nobody():
     with Server(models.tiny("llama3", "f32"), "--kv-memory", pool) as server:
         begin = time.monotonic()
         status, answer = server.post("/v1/completions", {"prompt": [5] * 3000, "max_tokens": 1})
-        assert time.monotonic() - begin < 1
+        assert time.monotonic() - begin < 5   # before any of it is computed, also on a busy machine
         assert status == 400 and answer["error"]["code"] == "context_length_exceeded"
         for _ in range(5):
-            assert server.ok("/v1/completions", {"prompt": "The river", "max_tokens": 3})["usage"]["completion_tokens"] == 3
+            assert server.ok("/v1/completions", {"prompt": "The river", "max_tokens": 3, "ignore_eos": True})["usage"]["completion_tokens"] == 3
         # 1,500 and 1,500 do not fit together: ended by length at the limit, or refused, by the stated rule.
         status, answer = server.post("/v1/completions", {"prompt": [5] * 1500, "max_tokens": 1500, "ignore_eos": True})
         assert status == 400 or answer["choices"][0]["finish_reason"] == "length"
