@@ -64,7 +64,9 @@ def main():
     folder = models.fetcher().models_folder()
     files = [("SmolLM2-135M-Instruct, Q4_1", folder / "smollm2.gguf"), ("Gemma 3 270M, Q4_K_M", folder / "gemma3.gguf"),
              ("Llama 3.2 1B shapes, random weights, Q4_K_M", shapes_of_llama())]
-    lines = ["# Performance", "", "Printed by `make performance`; rates stand with the phase they belong to, medians with their spread.", "",
+    lines = ["# Performance", "", "Printed by `make performance`; rates stand with the phase they belong to, medians with their spread.",
+             "Read bandwidth is that of memory, probed on a block far larger than the caches: a model that fits the last-level cache can",
+             "be read faster, and its share is then above 100 %.", "",
              f"- Machine: {processor()}", f"- Date: {time.strftime('%Y-%m-%d')}", ""]
     for title, path in files:
         print(f"performance: {title}", file=sys.stderr)
