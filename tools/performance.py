@@ -66,7 +66,8 @@ def main():
              ("Llama 3.2 1B shapes, random weights, Q4_K_M", shapes_of_llama())]
     lines = ["# Performance", "", "Printed by `make performance`; rates stand with the phase they belong to, medians with their spread.",
              "Read bandwidth is that of memory, probed on a block far larger than the caches: a model that fits the last-level cache can",
-             "be read faster, and its share is then above 100 %.", "",
+             "be read faster, and its share is then above 100 %. The probes run for a moment before the rows: where the host changes its",
+             "clock between them, a share of the integer-dot peak can pass 100 % too.", "",
              f"- Machine: {processor()}", f"- Date: {time.strftime('%Y-%m-%d')}", ""]
     for title, path in files:
         print(f"performance: {title}", file=sys.stderr)
