@@ -21,14 +21,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct BenchSettings {
-    ComputeSettings compute;
-    std::vector<uint32_t> prompt = {512}, generate = {64}, depth = {0}, batch = {1}, threads;
-    uint32_t repeat = 5;
-    bool fit = false;
-    bool json = false;
-};
-
 /// One line of the table.
 struct Measurement {
     const char* phase;
@@ -257,7 +249,9 @@ int fit(BenchSettings s) {
     return 0;
 }
 
-int bench(BenchSettings s) {
+}  // namespace
+
+int bench_command(BenchSettings s) {
     if (s.fit) return fit(std::move(s));
     make_room(s);
     Json records = Json::array();
@@ -283,44 +277,6 @@ int bench(BenchSettings s) {
     }
     if (s.json) std::cout << records.dump(2) << "\n";
     return 0;
-}
-
-}  // namespace
-
-void add_bench(CLI::App& app, int& exit_code) {
-    CLI::App* command =
-        app.add_subcommand("bench", "measure prompt reading (prefill) and writing (decode), each by itself");
-    auto s = std::make_shared<BenchSettings>();
-    command->add_option("--model", s->compute.models, "a GGUF file or a name in the model folder")->expected(1);
-    command->add_option("--prompt", s->prompt, "prompt sizes in tokens; 0 leaves prefill out")
-        ->delimiter(',')
-        ->capture_default_str();
-    command->add_option("--generate", s->generate, "answer sizes in tokens; 0 leaves decode out")
-        ->delimiter(',')
-        ->capture_default_str();
-    command->add_option("--depth", s->depth, "tokens that stand before, already computed")
-        ->delimiter(',')
-        ->capture_default_str();
-    command->add_option("--batch", s->batch, "sequences that write side by side")
-        ->delimiter(',')
-        ->check(CLI::Range(1, 256))
-        ->capture_default_str();
-    command->add_option("--threads", s->threads, "thread counts to compare; default: all usable physical cores")
-        ->delimiter(',')
-        ->check(CLI::Range(0, 256));
-    command->add_option("--repeat", s->repeat, "runs of each row after a warm-up; the median is shown")
-        ->check(CLI::Range(1, 1000))
-        ->capture_default_str();
-    command->add_option("--prefill-chunk", s->compute.prefill_chunk, "prompt tokens of one step")
-        ->check(CLI::Range(1, 8192))
-        ->capture_default_str();
-    command->add_option("--kv-memory", s->compute.kv_memory,
-                        "memory for keys and values; default: a quarter of what is free");
-    command->add_option("--isa", s->compute.isa, "forces an instruction set")->envname("CADANS_ISA");
-    command->add_flag("--fit", s->fit,
-                      "measure what steps cost, for the server and 'cadans simulate --fit', and print that");
-    command->add_flag("--json", s->json, "print JSON instead of a table");
-    command->callback([s, &exit_code] { exit_code = bench(*s); });
 }
 
 }  // namespace cadans::apps

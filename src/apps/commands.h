@@ -1,21 +1,24 @@
-// The commands of `cadans`, each added to the one command line.
+// The commands of `cadans`. Each returns the process's exit code: 0 done, 1 bad input, 2 wrong usage, 70 ours,
+// 130 interrupted.
 #pragma once
-
-#include <CLI/CLI.hpp>
 
 #include "base/result.h"
 
 namespace cadans::apps {
 
+struct BenchSettings;
+struct InspectSettings;
+struct RunSettings;
+struct ServeSettings;
+struct SimulateSettings;
+
 constexpr int kInterrupted = 130;
 
-/// Each adds its subcommand; running it sets the process's exit code: 0 done, 1 bad input, 2 wrong usage, 70 ours,
-/// 130 interrupted.
-void add_serve(CLI::App& app, int& exit_code);
-void add_run(CLI::App& app, int& exit_code);
-void add_bench(CLI::App& app, int& exit_code);
-void add_simulate(CLI::App& app, int& exit_code);
-void add_inspect(CLI::App& app, int& exit_code);
+int serve_command(const ServeSettings& settings);
+int run_command(RunSettings settings);
+int bench_command(BenchSettings settings);
+int simulate_command(const SimulateSettings& settings);
+int inspect_command(const InspectSettings& settings);
 
 /// What the process ends with after this trouble: 1, or 70 where it was ours (the reader of a model file died).
 inline int exit_code_of(const Error& error) noexcept { return error.code == ErrorCode::internal ? 70 : 1; }

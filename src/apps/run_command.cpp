@@ -36,14 +36,6 @@ void on_interrupt(int) {
     std::_Exit(kInterrupted);
 }
 
-struct RunSettings {
-    ComputeSettings compute;
-    std::string model, prompt, system;
-    float temperature = 0.7F;
-    uint32_t max_tokens = 0;
-    bool json = false;
-};
-
 struct Answer {
     std::string text;
     bool interrupted = false;
@@ -242,7 +234,11 @@ int talk(Conversation& conversation) {
     }
 }
 
-int run(const RunSettings& settings) {
+}  // namespace
+
+int run_command(RunSettings settings) {
+    settings.compute.models = {settings.model};
+    settings.compute.max_running = 1;
     std::signal(SIGINT, on_interrupt);
     const Nanos begin = steady_now();
     Progress bar("loading");
@@ -274,41 +270,6 @@ int run(const RunSettings& settings) {
         conversation.print_strip(answer->figures);
     }
     return answer->interrupted ? kInterrupted : 0;
-}
-
-}  // namespace
-
-void add_run(CLI::App& app, int& exit_code) {
-    CLI::App* command = app.add_subcommand("run", "chat with a model in the terminal, or ask it one thing");
-    auto settings = std::make_shared<RunSettings>();
-    command->add_option("MODEL", settings->model, "a GGUF file or a name in the model folder")->required();
-    command->add_option("PROMPT", settings->prompt, "what to ask; without it, a conversation begins");
-    command->add_option("--system", settings->system, "the system message");
-    command->add_option("--temperature", settings->temperature, "0: always the likeliest word")
-        ->check(CLI::Range(0.0, 100.0))
-        ->capture_default_str();
-    command->add_option("--max-tokens", settings->max_tokens, "longest answer; 0: until the context is full")
-        ->capture_default_str();
-    command->add_flag("--json", settings->json, "print one JSON document instead of text (with PROMPT)");
-    command->add_option("--chat-template", settings->compute.chat_template_file,
-                        "a Jinja chat template, if the file has none");
-    command->add_option("--threads", settings->compute.threads, "threads that compute; 0: all usable physical cores")
-        ->envname("CADANS_THREADS");
-    command
-        ->add_option("--context", settings->compute.context,
-                     "tokens of the whole conversation; 0: as trained, if that fits")
-        ->envname("CADANS_CONTEXT");
-    command->add_option("--isa", settings->compute.isa, "forces an instruction set")->envname("CADANS_ISA");
-    command->callback([settings, &exit_code] {
-        settings->compute.models = {settings->model};
-        settings->compute.max_running = 1;
-        if (settings->json && settings->prompt.empty()) {
-            fmt::print(stderr, "cadans: --json needs a PROMPT\n");
-            exit_code = 2;
-            return;
-        }
-        exit_code = run(*settings);
-    });
 }
 
 }  // namespace cadans::apps

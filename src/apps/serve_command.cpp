@@ -172,23 +172,12 @@ int serve_here(const ServeSettings& s, const Life& life) {
 
 }  // namespace
 
-void add_serve(CLI::App& app, int& exit_code) {
-    CLI::App* command = app.add_subcommand("serve", "serve models over HTTP to OpenAI and Ollama clients");
-    auto settings = std::make_shared<ServeSettings>();
-    add_settings(*command, *settings);
-    command->callback([command, settings, &exit_code] {
-        if (Status applied = apply_config_file(*command); !applied) {
-            exit_code = fail(applied.error());
-            return;
-        }
-        if (!is_loopback(settings->host) && settings->api_key.empty() && !settings->insecure_bind) {
-            exit_code = fail(bad_input(
-                fmt::format("listening on {} lets others in: give --api-key, or --insecure-no-key if that is meant",
-                            settings->host)));
-            return;
-        }
-        exit_code = supervise([&](const Life& life) { return serve_here(*settings, life); });
-    });
+int serve_command(const ServeSettings& settings) {
+    if (!is_loopback(settings.host) && settings.api_key.empty() && !settings.insecure_bind) {
+        return fail(bad_input(fmt::format(
+            "listening on {} lets others in: give --api-key, or --insecure-no-key if that is meant", settings.host)));
+    }
+    return supervise([&](const Life& life) { return serve_here(settings, life); });
 }
 
 }  // namespace cadans::apps

@@ -1,13 +1,12 @@
-// What a user may set, from flags, then the environment, then cadans.toml.
+// What a user may set for each command, and what holds where nothing is said.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "sim/machine.h"
 
 namespace cadans::apps {
 
@@ -37,13 +36,39 @@ struct ServeSettings {
     bool insecure_bind = false;
 };
 
-/// Adds the settings to a command. Every option can be given as a flag, as CADANS_NAME, or in cadans.toml, and its
-/// help says so.
-void add_settings(CLI::App& command, ComputeSettings& settings);
-void add_settings(CLI::App& command, ServeSettings& settings);
+struct RunSettings {
+    ComputeSettings compute;
+    std::string model, prompt, system;
+    float temperature = 0.7F;
+    uint32_t max_tokens = 0;
+    bool json = false;
+};
 
-/// Fills what neither flag nor environment gave from the file named by --config, or ./cadans.toml where there is one.
-/// Errors: bad_input, with file, key and what was expected.
-Status apply_config_file(CLI::App& command);
+struct BenchSettings {
+    ComputeSettings compute;
+    std::vector<uint32_t> prompt = {512}, generate = {64}, depth = {0}, batch = {1}, threads;
+    uint32_t repeat = 5;
+    bool fit = false;
+    bool json = false;
+};
+
+struct SimulateSettings {
+    std::string trace, load, fit, replay, plot;
+    std::vector<std::string> policies;
+    double rate = 0;  ///< 0: the trace's own
+    bool capacity = false;
+    std::string rule = "sarathi";
+    std::string slo = "strict";
+    double slo_ttft_ms = 0;  ///< 0: a multiple of the request's own prefill
+    double gap_ms = 0;       ///< 0: the SLO
+    uint64_t seed = 1;
+    sim::Room room;
+    bool json = false;
+};
+
+struct InspectSettings {
+    std::string path;
+    bool json = false;
+};
 
 }  // namespace cadans::apps

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/settings.h"
 #include "base/file.h"
 #include "sim/capacity.h"
 #include "sim/load_spec.h"
@@ -19,20 +20,6 @@ namespace cadans::apps {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct SimulateSettings {
-    std::string trace, load, fit, replay, plot;
-    std::vector<std::string> policies;
-    double rate = 0;  ///< 0: the trace's own
-    bool capacity = false;
-    std::string rule = "sarathi";
-    std::string slo = "strict";
-    double slo_ttft_ms = 0;  ///< 0: a multiple of the request's own prefill
-    double gap_ms = 0;       ///< 0: the SLO
-    uint64_t seed = 1;
-    sim::Room room;
-    bool json = false;
-};
 
 int fail(const Error& error) {
     fmt::print(stderr, "cadans: {}\n", error.message);
@@ -185,7 +172,9 @@ int replay_here(const SimulateSettings& s) {
     return r.first_difference ? 1 : 0;
 }
 
-int simulate_here(const SimulateSettings& s) {
+}  // namespace
+
+int simulate_command(const SimulateSettings& s) {
     if (!s.replay.empty()) return replay_here(s);
     sim::Fit fit = sim::built_in_fit();
     if (!s.fit.empty()) {
@@ -219,61 +208,6 @@ int simulate_here(const SimulateSettings& s) {
         print_table(in, lines);
     }
     return 0;
-}
-
-}  // namespace
-
-void add_simulate(CLI::App& app, int& exit_code) {
-    CLI::App* command = app.add_subcommand("simulate", "play a workload on the scheduler without a model");
-    auto s = std::make_shared<SimulateSettings>();
-    command->add_option("--trace", s->trace, "a recorded workload: Azure, Mooncake, ServeGen, lengths")
-        ->type_name("FILE");
-    command->add_option("--load", s->load, "a made one: poisson, gamma, household, each with :key=value,...")
-        ->type_name("SPEC");
-    command
-        ->add_option("--replay", s->replay, "a record of cadans serve --record: every plan is made again and compared")
-        ->type_name("FILE");
-    command->add_option("--policy", s->policies, "who runs next; several are compared")
-        ->delimiter(',')
-        ->type_name("NAME,NAME");
-    command->add_option("--fit", s->fit, "the cost table of cadans bench --fit --json")->type_name("FILE");
-    command->add_option("--rate", s->rate, "mean requests a second, by scaling time")
-        ->check(CLI::Range(1e-9, 1e9))
-        ->type_name("R");
-    command->add_flag("--capacity", s->capacity, "search the largest rate that keeps the rule");
-    command->add_option("--rule", s->rule, "what capacity means")
-        ->check(CLI::IsMember({"sarathi", "distserve"}))
-        ->capture_default_str();
-    command->add_option("--slo", s->slo, "time between tokens: strict (5 x a lone decode step), relaxed (25 x), or ms")
-        ->capture_default_str()
-        ->type_name("strict|relaxed|MS");
-    command
-        ->add_option("--slo-ttft", s->slo_ttft_ms,
-                     "time to first token in ms; else the same multiple of its own prefill")
-        ->check(CLI::Range(1e-3, 1e9))
-        ->type_name("MS");
-    command->add_option("--gap-ms", s->gap_ms, "the gap that policies aim at and that counts as a stall; else the SLO")
-        ->check(CLI::Range(1e-3, 1e9))
-        ->type_name("MS");
-    command->add_option("--seed", s->seed, "for everything that is drawn")->capture_default_str();
-    command->add_option("--context", s->room.context_tokens, "tokens one request may use")
-        ->check(CLI::Range(32, 1 << 24))
-        ->capture_default_str();
-    command->add_option("--kv-tokens", s->room.kv_tokens, "tokens all requests may hold together")
-        ->check(CLI::Range(32, 1 << 26))
-        ->capture_default_str();
-    command->add_option("--max-running", s->room.running, "requests computed side by side")
-        ->check(CLI::Range(1, 1024))
-        ->capture_default_str();
-    command->add_option("--queue", s->room.queue, "requests that may wait; more are refused")->capture_default_str();
-    command->add_option("--plot", s->plot, "a picture of how long people waited, as SVG")->type_name("FILE");
-    command->add_flag("!--no-cache", s->room.prefix_cache, "no prompt is found again");
-    command->add_flag("--json", s->json, "one record a policy, on stdout");
-    command->callback([s, &exit_code] {
-        const auto given = !s->trace.empty() + !s->load.empty() + !s->replay.empty();
-        if (given != 1) throw CLI::ValidationError("give one of --trace FILE, --load SPEC and --replay FILE");
-        exit_code = simulate_here(*s);
-    });
 }
 
 }  // namespace cadans::apps

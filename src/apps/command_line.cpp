@@ -1,0 +1,292 @@
+// The command line: every flag of every command. The only unit that knows how flags are read.
+#include "apps/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <memory>
+
+#include "apps/commands.h"
+#include "apps/config_file.h"
+#include "apps/settings.h"
+#include "sched/policies.h"
+
+namespace cadans::apps {
+namespace {
+
+constexpr const char* kConfigFlag = "--config";
+
+/// One setting under its three names.
+template <class T>
+CLI::Option* setting(CLI::App& command, const std::string& name, T& value, const std::string& help) {
+    std::string variable = "CADANS_" + name;
+    std::ranges::transform(variable, variable.begin(),
+                           [](unsigned char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
+    CLI::Option* option = nullptr;
+    const std::string text = fmt::format("{} [{}; {} in cadans.toml]", help, variable, name);
+    if constexpr (std::is_same_v<T, bool>)
+        option = command.add_flag("--" + name, value, text);
+    else
+        option = command.add_option("--" + name, value, text)->capture_default_str();
+    return option->envname(variable);
+}
+
+void add_settings(CLI::App& command, ComputeSettings& s) {
+    setting(command, "model", s.models, "a GGUF file, a name in the model folder, or NAME=FILE; may be given again")
+        ->type_name("FILE_OR_NAME");
+    setting(command, "chat-template", s.chat_template_file, "a Jinja chat template for models whose file has none")
+        ->type_name("FILE");
+    setting(command, "threads", s.threads, "threads that compute; 0: all usable physical cores")
+        ->check(CLI::Range(0, 256));
+    setting(command, "context", s.context, "tokens one request may use, prompt and answer; 0: as trained, if that fits")
+        ->check(CLI::Range(0, 1 << 24));
+    setting(command, "kv-memory", s.kv_memory,
+            "memory for the keys and values of all requests together; default: a quarter of what is free")
+        ->type_name("SIZE")
+        ->check([](const std::string& text) {
+            const Result<uint64_t> size = parse_size(text);
+            return size || text.empty() ? std::string() : size.error().message;
+        });
+    setting(command, "max-running", s.max_running, "requests computed side by side")->check(CLI::Range(1, 1024));
+    setting(command, "prefill-chunk", s.prefill_chunk, "prompt tokens computed in one step")
+        ->check(CLI::Range(1, 8192));
+    setting(
+        command, "prefix-cache", s.prefix_cache,
+        "keep computed prompts and answers in free key and value memory for the next prompt that begins alike: on or "
+        "off")
+        ->check(CLI::IsMember({"on", "off"}));
+    setting(command, "isa", s.isa, "forces an instruction set: scalar, avx2 or avx512");
+    command.add_option(kConfigFlag, "a configuration file; default: ./cadans.toml where there is one")
+        ->type_name("FILE")
+        ->envname("CADANS_CONFIG");
+}
+
+void add_settings(CLI::App& command, ServeSettings& s) {
+    add_settings(command, s.compute);
+    setting(command, "host", s.host, "address to listen on");
+    setting(command, "port", s.port, "port to listen on; 0: one that is free; 11434 is Ollama's");
+    setting(command, "host-name", s.host_names,
+            "a further name that clients may use for this machine; may be given again");
+    setting(command, "allow-origin", s.allowed_origins,
+            "a web page's origin that may call this server; may be given again");
+    setting(command, "api-key", s.api_key, "the key that every request must carry");
+    setting(command, "queue", s.queue, "requests that may wait; more are told to come back (429)")
+        ->check(CLI::Range(0, 100000));
+    setting(command, "gap-ms", s.gap_ms,
+            "the longest gap between two words that anyone should feel; longer ones count as stalls; 0: 200, or what "
+            "this machine needs to read prompts well")
+        ->check(CLI::Range(0, 60000));
+    std::vector<std::string> policies;
+    for (const std::string_view name : sched::policy_names()) policies.emplace_back(name);
+    setting(command, "policy", s.policy, "who runs next")->check(CLI::IsMember(policies));
+    setting(command, "record", s.record,
+            "a file for what the scheduler is given and decides, without text; cadans simulate --replay reads it");
+    setting(command, "insecure-no-key", s.insecure_bind, "listen beyond this machine without an API key");
+}
+
+/// Fills what neither flag nor environment gave from the file named by --config, or ./cadans.toml where there is one.
+/// Errors: bad_input, with file, key and what was expected.
+Status apply_config_file(CLI::App& command) {
+    const CLI::Option* config = command.get_option(kConfigFlag);
+    const bool named = config->count() > 0;
+    const std::string path = named ? config->as<std::string>() : "cadans.toml";
+    if (!named && !std::filesystem::exists(path)) return Ok{};
+    const auto entries = read_config(path);
+    if (!entries) return entries.error();
+    for (const ConfigEntry& entry : *entries) {
+        CLI::Option* option = command.get_option_no_throw("--" + entry.name);
+        if (option == nullptr || entry.name == "config" || entry.name == "help")
+            return bad_input(
+                fmt::format("{}: '{}' is no setting; cadans serve --help lists them", entry.where, entry.name), path);
+        if (option->count() > 0) continue;  // a flag or the environment comes first
+        for (const std::string& value : entry.values) option->add_result(value);
+        try {
+            option->run_callback();
+        } catch (const CLI::Error& e) {
+            return bad_input(fmt::format("{}: {}", entry.where, e.what()), path);
+        }
+    }
+    return Ok{};
+}
+
+// Each adds its subcommand; running it sets the process's exit code.
+
+void add_serve(CLI::App& app, int& exit_code) {
+    CLI::App* command = app.add_subcommand("serve", "serve models over HTTP to OpenAI and Ollama clients");
+    auto settings = std::make_shared<ServeSettings>();
+    add_settings(*command, *settings);
+    command->callback([command, settings, &exit_code] {
+        if (Status applied = apply_config_file(*command); !applied) {
+            fmt::print(stderr, "cadans: {}\n", applied.error().message);
+            exit_code = exit_code_of(applied.error());
+            return;
+        }
+        exit_code = serve_command(*settings);
+    });
+}
+
+void add_run(CLI::App& app, int& exit_code) {
+    CLI::App* command = app.add_subcommand("run", "chat with a model in the terminal, or ask it one thing");
+    auto settings = std::make_shared<RunSettings>();
+    command->add_option("MODEL", settings->model, "a GGUF file or a name in the model folder")->required();
+    command->add_option("PROMPT", settings->prompt, "what to ask; without it, a conversation begins");
+    command->add_option("--system", settings->system, "the system message");
+    command->add_option("--temperature", settings->temperature, "0: always the likeliest word")
+        ->check(CLI::Range(0.0, 100.0))
+        ->capture_default_str();
+    command->add_option("--max-tokens", settings->max_tokens, "longest answer; 0: until the context is full")
+        ->capture_default_str();
+    command->add_flag("--json", settings->json, "print one JSON document instead of text (with PROMPT)");
+    command->add_option("--chat-template", settings->compute.chat_template_file,
+                        "a Jinja chat template, if the file has none");
+    command->add_option("--threads", settings->compute.threads, "threads that compute; 0: all usable physical cores")
+        ->envname("CADANS_THREADS");
+    command
+        ->add_option("--context", settings->compute.context,
+                     "tokens of the whole conversation; 0: as trained, if that fits")
+        ->envname("CADANS_CONTEXT");
+    command->add_option("--isa", settings->compute.isa, "forces an instruction set")->envname("CADANS_ISA");
+    command->callback([settings, &exit_code] {
+        if (settings->json && settings->prompt.empty()) {
+            fmt::print(stderr, "cadans: --json needs a PROMPT\n");
+            exit_code = 2;
+            return;
+        }
+        exit_code = run_command(*settings);
+    });
+}
+
+void add_bench(CLI::App& app, int& exit_code) {
+    CLI::App* command =
+        app.add_subcommand("bench", "measure prompt reading (prefill) and writing (decode), each by itself");
+    auto s = std::make_shared<BenchSettings>();
+    command->add_option("--model", s->compute.models, "a GGUF file or a name in the model folder")->expected(1);
+    command->add_option("--prompt", s->prompt, "prompt sizes in tokens; 0 leaves prefill out")
+        ->delimiter(',')
+        ->capture_default_str();
+    command->add_option("--generate", s->generate, "answer sizes in tokens; 0 leaves decode out")
+        ->delimiter(',')
+        ->capture_default_str();
+    command->add_option("--depth", s->depth, "tokens that stand before, already computed")
+        ->delimiter(',')
+        ->capture_default_str();
+    command->add_option("--batch", s->batch, "sequences that write side by side")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 256))
+        ->capture_default_str();
+    command->add_option("--threads", s->threads, "thread counts to compare; default: all usable physical cores")
+        ->delimiter(',')
+        ->check(CLI::Range(0, 256));
+    command->add_option("--repeat", s->repeat, "runs of each row after a warm-up; the median is shown")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    command->add_option("--prefill-chunk", s->compute.prefill_chunk, "prompt tokens of one step")
+        ->check(CLI::Range(1, 8192))
+        ->capture_default_str();
+    command->add_option("--kv-memory", s->compute.kv_memory,
+                        "memory for keys and values; default: a quarter of what is free");
+    command->add_option("--isa", s->compute.isa, "forces an instruction set")->envname("CADANS_ISA");
+    command->add_flag("--fit", s->fit,
+                      "measure what steps cost, for the server and 'cadans simulate --fit', and print that");
+    command->add_flag("--json", s->json, "print JSON instead of a table");
+    command->callback([s, &exit_code] { exit_code = bench_command(*s); });
+}
+
+void add_simulate(CLI::App& app, int& exit_code) {
+    CLI::App* command = app.add_subcommand("simulate", "play a workload on the scheduler without a model");
+    auto s = std::make_shared<SimulateSettings>();
+    command->add_option("--trace", s->trace, "a recorded workload: Azure, Mooncake, ServeGen, lengths")
+        ->type_name("FILE");
+    command->add_option("--load", s->load, "a made one: poisson, gamma, household, each with :key=value,...")
+        ->type_name("SPEC");
+    command
+        ->add_option("--replay", s->replay, "a record of cadans serve --record: every plan is made again and compared")
+        ->type_name("FILE");
+    command->add_option("--policy", s->policies, "who runs next; several are compared")
+        ->delimiter(',')
+        ->type_name("NAME,NAME");
+    command->add_option("--fit", s->fit, "the cost table of cadans bench --fit --json")->type_name("FILE");
+    command->add_option("--rate", s->rate, "mean requests a second, by scaling time")
+        ->check(CLI::Range(1e-9, 1e9))
+        ->type_name("R");
+    command->add_flag("--capacity", s->capacity, "search the largest rate that keeps the rule");
+    command->add_option("--rule", s->rule, "what capacity means")
+        ->check(CLI::IsMember({"sarathi", "distserve"}))
+        ->capture_default_str();
+    command->add_option("--slo", s->slo, "time between tokens: strict (5 x a lone decode step), relaxed (25 x), or ms")
+        ->capture_default_str()
+        ->type_name("strict|relaxed|MS");
+    command
+        ->add_option("--slo-ttft", s->slo_ttft_ms,
+                     "time to first token in ms; else the same multiple of its own prefill")
+        ->check(CLI::Range(1e-3, 1e9))
+        ->type_name("MS");
+    command->add_option("--gap-ms", s->gap_ms, "the gap that policies aim at and that counts as a stall; else the SLO")
+        ->check(CLI::Range(1e-3, 1e9))
+        ->type_name("MS");
+    command->add_option("--seed", s->seed, "for everything that is drawn")->capture_default_str();
+    command->add_option("--context", s->room.context_tokens, "tokens one request may use")
+        ->check(CLI::Range(32, 1 << 24))
+        ->capture_default_str();
+    command->add_option("--kv-tokens", s->room.kv_tokens, "tokens all requests may hold together")
+        ->check(CLI::Range(32, 1 << 26))
+        ->capture_default_str();
+    command->add_option("--max-running", s->room.running, "requests computed side by side")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+    command->add_option("--queue", s->room.queue, "requests that may wait; more are refused")->capture_default_str();
+    command->add_option("--plot", s->plot, "a picture of how long people waited, as SVG")->type_name("FILE");
+    command->add_flag("!--no-cache", s->room.prefix_cache, "no prompt is found again");
+    command->add_flag("--json", s->json, "one record a policy, on stdout");
+    command->callback([s, &exit_code] {
+        const auto given = !s->trace.empty() + !s->load.empty() + !s->replay.empty();
+        if (given != 1) throw CLI::ValidationError("give one of --trace FILE, --load SPEC and --replay FILE");
+        exit_code = simulate_command(*s);
+    });
+}
+
+void add_inspect(CLI::App& app, int& exit_code) {
+    auto options = std::make_shared<InspectSettings>();
+    CLI::App* const command = app.add_subcommand("inspect", "Show what a model file holds and whether it would run");
+    command->add_option("FILE", options->path, "A GGUF file")->required();
+    command->add_flag("--json", options->json, "One JSON document on stdout");
+    command->callback([options, &exit_code] { exit_code = inspect_command(*options); });
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+    CLI::App app{
+        "Cadans: a local LLM server that shows where the time goes.\n\n"
+        "  cadans serve --model FILE      serve a model to OpenAI and Ollama clients\n"
+        "  cadans run FILE \"question\"     ask in the terminal\n"
+        "  cadans bench --model FILE      measure prompt reading and writing apart\n"
+        "  cadans simulate --trace FILE   play a workload on the scheduler, without a model\n"
+        "  cadans inspect FILE            what is in a model file, and would it run\n"};
+    app.name("cadans");
+    app.set_version_flag("--version", "cadans " CADANS_VERSION);
+    app.require_subcommand(1);
+    app.get_formatter()->column_width(40);
+    int exit_code = 0;
+    add_serve(app, exit_code);
+    add_run(app, exit_code);
+    add_bench(app, exit_code);
+    add_simulate(app, exit_code);
+    add_inspect(app, exit_code);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+        const bool asked = e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // --help, --version
+        app.exit(e);
+        return asked ? 0 : 2;
+    } catch (const std::exception& e) {
+        fmt::print(stderr, "cadans: {}\n", e.what());
+        return 70;
+    }
+    return exit_code;
+}
+
+}  // namespace cadans::apps
