@@ -19,6 +19,8 @@ import time
 ROOT = pathlib.Path(__file__).parent.parent
 BINARY = pathlib.Path(os.environ.get("CADANS_BINARY", ROOT / "build" / "release" / "cadans"))
 HOST = "127.0.0.1"
+# One for all servers of a run, so that what steps of a model cost is measured once.
+STATE = tempfile.TemporaryDirectory(prefix="cadans-state-")
 
 
 def free_port():
@@ -45,8 +47,7 @@ class Server:
 
     def __enter__(self):
         self.log = tempfile.NamedTemporaryFile(mode="w+", suffix=".log", prefix="cadans-")
-        self.state = tempfile.TemporaryDirectory(prefix="cadans-state-")
-        self.env.setdefault("XDG_STATE_HOME", self.state.name)
+        self.env.setdefault("XDG_STATE_HOME", STATE.name)
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=self.env)
         deadline = time.monotonic() + self.ready_within
         while time.monotonic() < deadline:
@@ -67,7 +68,6 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        self.state.cleanup()
 
     @property
     def url(self):

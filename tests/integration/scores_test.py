@@ -27,19 +27,20 @@ def root_mean_square(errors):
 
 
 @pytest.mark.parametrize("family, weight_type", CASES)
-def test_scores_match_the_reference(family, weight_type, record_property):
-    """The median of three prompts is within the limit, and each within three times: random weights have a rare row whose
-    result hangs on one activation, where 8-bit activations err by much (a peer engine errs at the same rows)."""
+def test_scores_match_the_reference(family, weight_type, record_testsuite_property):
+    """Over all positions of eight prompts. Random weights have a rare row whose result hangs on one activation, where 8-bit
+    activations err by nats (a peer engine errs at the same rows): one prompt is too few to tell the error of a type."""
     path, limit = models.tiny(family, weight_type), LIMIT.get(weight_type, LIMIT_QUANTIZED)
     reference, errors = Reference(path), []
     with Server(path) as server:
-        for seed in (7, 8, 9):
+        for seed in range(7, 15):
             ids = prompt(PROMPT, seed)
             scored, _ = server.scores(ids)
             assert len(scored) == len(ids) and scored[0] is None
-            errors.append(root_mean_square(np.array(scored[1:]) - reference.token_logprobs(ids)[1:]))
-    record_property("rms_logprob_error", errors)
-    assert sorted(errors)[1] <= limit and max(errors) <= 3 * limit, errors
+            errors.append(np.array(scored[1:]) - reference.token_logprobs(ids)[1:])
+    error = root_mean_square(np.concatenate(errors))
+    record_testsuite_property(f"rms_logprob_error {family} {weight_type}", error)
+    assert error <= limit, [root_mean_square(e) for e in errors]
 
 
 def test_an_output_matrix_of_its_own_is_used():
@@ -69,12 +70,12 @@ def test_top_scores_are_the_references_best():
 @pytest.mark.slow
 @pytest.mark.real_model
 @pytest.mark.parametrize("name", ["smollm2", "gemma3"])
-def test_real_models_score_as_the_reference(name, record_property):
+def test_real_models_score_as_the_reference(name, record_testsuite_property):
     """Over prose; the peer engine's error there is 0.1 for both models (prove/teacher_forced.py compares them)."""
     path = models.real(name)
     with Server(path, "--context", 512) as server:
         ids = server.ok("/tokenize", {"content": PROSE, "add_special": True})["tokens"]
         scored, _ = server.scores(ids)
     error = root_mean_square(np.array(scored[1:]) - Reference(path).token_logprobs(ids)[1:])
-    record_property("rms_logprob_error", error)
+    record_testsuite_property(f"rms_logprob_error {name}", error)
     assert error <= 1.5 * LIMIT_QUANTIZED
