@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -42,7 +43,8 @@ TEST(file, says_what_is_wrong_with_a_path) {
 }
 
 TEST(file, what_was_written_whole_reads_back) {
-    const auto path = (std::filesystem::temp_directory_path() / "cadans_file_test").string();
+    const auto path =
+        (std::filesystem::temp_directory_path() / ("cadans_file_test_" + std::to_string(::getpid()))).string();
     ASSERT_TRUE(write_whole(path, "hello"));
     EXPECT_EQ(*read_text(path, 100), "hello");
     EXPECT_EQ(read_text(path, 4).error().code, ErrorCode::too_large);

@@ -1,6 +1,7 @@
 #include "model/gguf.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -396,7 +397,8 @@ TEST(gguf, reads_a_file_without_tensors) {
 TEST(gguf, opens_files_and_says_what_is_wrong_with_paths) {
     EXPECT_EQ(GgufFile::open("/nowhere/at/all.gguf").error().code, ErrorCode::not_found);
     EXPECT_NE(GgufFile::open("/tmp").error().message.find("directory"), std::string::npos);
-    const std::string path = ::testing::TempDir() + "/cadans_gguf_test.gguf";
+    const std::string name = "cadans_gguf_test_" + std::to_string(::getpid()) + ".gguf";
+    const std::string path = ::testing::TempDir() + "/" + name;
     const Bytes bytes = small_file().bytes();
     std::ofstream(path, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
@@ -405,7 +407,7 @@ TEST(gguf, opens_files_and_says_what_is_wrong_with_paths) {
     GgufFile moved = *std::move(file);
     EXPECT_EQ(**moved.text("general.architecture"), "llama");
     moved.release(moved.tensors()[0].payload);
-    EXPECT_EQ(moved.name(), "cadans_gguf_test.gguf");
+    EXPECT_EQ(moved.name(), name);
     std::remove(path.c_str());
 }
 

@@ -1,6 +1,7 @@
 #include "model/memory.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -15,7 +16,9 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 /// A made-up /proc and /sys.
 class FakeSystem {
   public:
-    FakeSystem() : root_(::testing::TempDir() + "/cadans_memory_test") { std::filesystem::remove_all(root_); }
+    FakeSystem() : root_(::testing::TempDir() + "/cadans_memory_test_" + std::to_string(::getpid())) {
+        std::filesystem::remove_all(root_);
+    }
     ~FakeSystem() { std::filesystem::remove_all(root_); }
 
     FakeSystem& write(const std::string& path, const std::string& text) {
