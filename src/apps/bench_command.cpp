@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 /// One line of the table.
 struct Measurement {
     const char* phase;
-    uint32_t tokens, depth, batch, threads;
+    uint32_t tokens, depth, batch, beside, threads;
     std::vector<double> rates;  ///< tokens a second of the whole batch, sorted
     double share;               ///< prefill: of the integer-dot peak; decode: of the read bandwidth
 
@@ -42,19 +42,20 @@ class Rig {
   public:
     Rig(EngineRoom& room, const BenchSettings& settings) : room_(room), settings_(settings) { greedy_.temperature = 0; }
 
-    /// Tokens a second of reading `n` tokens of one sequence behind `depth` others.
-    double prefill(uint32_t n, uint32_t depth) {
-        lay_out(1, depth + n + 1);
-        step_through(0, 0, depth);
+    /// Tokens a second of reading `n` tokens of one sequence behind `depth` others, while `beside` more sequences, as
+    /// deep, write a token in each of its steps.
+    double prefill(uint32_t n, uint32_t depth, uint32_t beside) {
+        lay_out(1 + beside, depth + n + 1);
+        for (uint32_t b = 0; b <= beside; b++) step_through(b, 0, depth, 0);
         const Nanos begin = steady_now();
-        step_through(0, depth, depth + n);
+        step_through(0, depth, depth + n, beside);
         return n / seconds_since(begin);
     }
 
     /// Tokens a second of `batch` sequences that each write `n` tokens behind `depth` others.
     double decode(uint32_t n, uint32_t depth, uint32_t batch) {
         lay_out(batch, depth + n + 1);
-        for (uint32_t b = 0; b < batch; b++) step_through(b, 0, depth);
+        for (uint32_t b = 0; b < batch; b++) step_through(b, 0, depth, 0);
         const Nanos begin = steady_now();
         for (uint32_t t = 0; t < n; t++) {
             plan_.clear();
@@ -79,9 +80,11 @@ class Rig {
         }
     }
 
-    void step_through(uint32_t b, uint32_t from, uint32_t to) {
-        for (uint32_t at = from; at < to; at += settings_.compute.prefill_chunk) {
+    void step_through(uint32_t b, uint32_t from, uint32_t to, uint32_t beside) {
+        uint32_t words = from;
+        for (uint32_t at = from; at < to; at += settings_.compute.prefill_chunk, words++) {
             plan_.clear();
+            for (uint32_t w = 1; w <= beside; w++) add_item(b + w, words, 1, Phase::decode);
             add_item(b, at, std::min(settings_.compute.prefill_chunk, to - at), Phase::prefill);
             plan_.items.back().sample = at + plan_.items.back().count == to;
             run_step();
@@ -149,8 +152,9 @@ double kv_bytes(const ModelFacts& facts, double tokens) {
 void run_all(EngineRoom& room, const BenchSettings& s, const Limits& limits, std::vector<Measurement>& out) {
     Rig rig(room, s);
     const model::Model& model = *room.models.front().model;
-    const auto measure = [&](const char* phase, uint32_t tokens, uint32_t depth, uint32_t batch, const auto& run) {
-        Measurement m{phase, tokens, depth, batch, room.pool->threads(), {}, 0};
+    const auto measure = [&](const char* phase, uint32_t tokens, uint32_t depth, uint32_t batch, uint32_t beside,
+                             const auto& run) {
+        Measurement m{phase, tokens, depth, batch, beside, room.pool->threads(), {}, 0};
         run();  // warm-up
         for (uint32_t i = 0; i < s.repeat; i++) m.rates.push_back(run());
         std::ranges::sort(m.rates);
@@ -163,11 +167,12 @@ void run_all(EngineRoom& room, const BenchSettings& s, const Limits& limits, std
         out.push_back(std::move(m));
     };
     for (const uint32_t depth : s.depth) {
-        for (const uint32_t n : s.prompt)
-            if (n != 0) measure("prefill", n, depth, 1, [&] { return rig.prefill(n, depth); });
+        for (const uint32_t beside : s.beside)
+            for (const uint32_t n : s.prompt)
+                if (n != 0) measure("prefill", n, depth, 1, beside, [&] { return rig.prefill(n, depth, beside); });
         for (const uint32_t batch : s.batch)
             for (const uint32_t n : s.generate)
-                if (n != 0) measure("decode", n, depth, batch, [&] { return rig.decode(n, depth, batch); });
+                if (n != 0) measure("decode", n, depth, batch, 0, [&] { return rig.decode(n, depth, batch); });
     }
 }
 
@@ -181,6 +186,7 @@ Json as_json(const Measurement& m, const EngineRoom& room) {
                    {"model", room.models.front().card.name},
                    {"weights", room.models.front().card.file.quantization},
                    {"tokens_per_second", {{"min", m.rates.front()}, {"median", m.median()}, {"max", m.rates.back()}}}};
+    if (m.is_prefill()) record["beside"] = m.beside;
     record[m.is_prefill() ? "share_of_peak" : "share_of_bandwidth"] = m.share;
     return record;
 }
@@ -189,11 +195,11 @@ void print_table(const std::vector<Measurement>& all, const EngineRoom& room, co
     fmt::print("{} ({}), {}, {} threads; integer dot {:.0f} GOP/s, memory {:.1f} GB/s\n\n",
                room.models.front().card.name, room.models.front().card.file.quantization, room.table->name,
                room.pool->threads(), limits.dot_operations / 1e9, limits.read_bytes / 1e9);
-    fmt::print("| phase   | tokens | depth | batch | tokens/s |    min |    max | share |\n");
-    fmt::print("| ------- | -----: | ----: | ----: | -------: | -----: | -----: | ----: |\n");
+    fmt::print("| phase   | tokens | depth | batch | beside | tokens/s |    min |    max | share |\n");
+    fmt::print("| ------- | -----: | ----: | ----: | -----: | -------: | -----: | -----: | ----: |\n");
     for (const Measurement& m : all)
-        fmt::print("| {:<7} | {:>6} | {:>5} | {:>5} | {:>8.1f} | {:>6.1f} | {:>6.1f} | {:>3.0f} % |\n", m.phase,
-                   m.tokens, m.depth, m.batch, m.median(), m.rates.front(), m.rates.back(), m.share * 100);
+        fmt::print("| {:<7} | {:>6} | {:>5} | {:>5} | {:>6} | {:>8.1f} | {:>6.1f} | {:>6.1f} | {:>3.0f} % |\n", m.phase,
+                   m.tokens, m.depth, m.batch, m.beside, m.median(), m.rates.front(), m.rates.back(), m.share * 100);
     fmt::print("\n");
 }
 
@@ -202,7 +208,7 @@ void make_room(BenchSettings& s) {
     const uint32_t longest =
         std::max(std::ranges::max(s.prompt), std::ranges::max(s.generate)) + std::ranges::max(s.depth) + 1;
     s.compute.context = (longest + kPageTokens - 1) / kPageTokens * kPageTokens;
-    s.compute.max_running = std::ranges::max(s.batch);
+    s.compute.max_running = std::max(std::ranges::max(s.batch), 1 + std::ranges::max(s.beside));
 }
 
 void print_fit(const engine::CostTable& table, const EngineRoom& room) {

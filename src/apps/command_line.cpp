@@ -177,6 +177,10 @@ void add_bench(CLI::App& app, int& exit_code) {
         ->delimiter(',')
         ->check(CLI::Range(1, 256))
         ->capture_default_str();
+    command->add_option("--beside", s->beside, "sequences that write a token in each step that reads a prompt")
+        ->delimiter(',')
+        ->check(CLI::Range(0, 255))
+        ->capture_default_str();
     command->add_option("--threads", s->threads, "thread counts to compare; default: all usable physical cores")
         ->delimiter(',')
         ->check(CLI::Range(0, 256));

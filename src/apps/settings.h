@@ -46,7 +46,7 @@ struct RunSettings {
 
 struct BenchSettings {
     ComputeSettings compute;
-    std::vector<uint32_t> prompt = {512}, generate = {64}, depth = {0}, batch = {1}, threads;
+    std::vector<uint32_t> prompt = {512}, generate = {64}, depth = {0}, batch = {1}, beside = {0}, threads;
     uint32_t repeat = 5;
     bool fit = false;
     bool json = false;

@@ -75,6 +75,7 @@ struct Setting {
 struct Line {
     std::string policy;
     sim::Report report;
+    uint32_t prefill_chunk;  ///< what a policy with a fixed one was given
     std::optional<double> capacity;
 };
 
@@ -88,6 +89,7 @@ Json record_of(const Setting& in, const Line& line) {
                    {"slo_ms", ms(in.promise.gap)},
                    {"slo_ttft_ms", in.promise.ttft ? Json(ms(*in.promise.ttft)) : Json(nullptr)},
                    {"stall_ms", ms(in.promise.stall)},
+                   {"prefill_chunk", line.prefill_chunk},
                    {"requests", r.requests},
                    {"finished", r.finished},
                    {"refused", r.refused},
@@ -190,7 +192,8 @@ int simulate_command(const SimulateSettings& s) {
     for (const std::string& policy : s.policies.empty() ? sim::policy_names() : s.policies) {
         const auto machine = sim::machine_of(policy, s.room, fit.cost, promise->stall);
         if (!machine) return fail(machine.error());
-        Line line{policy, sim::simulate(*machine, *workload, *promise), std::nullopt};
+        Line line{policy, sim::simulate(*machine, *workload, *promise), machine->house.limits.prefill_chunk,
+                  std::nullopt};
         if (s.capacity) {
             const auto rule = s.rule == "sarathi" ? sim::Rule::sarathi : sim::Rule::distserve;
             line.capacity = sim::capacity(*machine, *workload, *promise, rule, s.seed);

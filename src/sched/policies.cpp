@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "sched/alternate.h"
 #include "sched/cadence.h"
 #include "sched/fixed_batch.h"
 #include "sched/prefill_first.h"
@@ -10,7 +11,9 @@
 namespace cadans::sched {
 namespace {
 
-std::array<Policy, 4> all() noexcept { return {cadence(), prefill_first(), static_chunk(), fixed_batch()}; }
+std::array<Policy, 5> all() noexcept {
+    return {cadence(), prefill_first(), static_chunk(), fixed_batch(), alternate()};
+}
 
 }  // namespace
 

@@ -9,7 +9,7 @@
 
 namespace cadans::sched {
 
-/// "cadence" (the default), "prefill-first", "static-chunk", "fixed-batch". None for any other name.
+/// "cadence" (the default), "prefill-first", "static-chunk", "fixed-batch", "alternate". None for any other name.
 std::optional<Policy> policy_by_name(std::string_view name) noexcept;
 
 /// The names, the default first.

@@ -75,7 +75,7 @@ Result<Machine> machine_of(std::string_view name, const Room& room, const StepCo
     machine.queue = room.queue;
     machine.policy = *policy;
     uint32_t prompt_rows = kUsualRows;
-    if (name == "static-chunk") prompt_rows = largest_budget(cost, gap, kLargestBudget);
+    if (name == "static-chunk" || name == "alternate") prompt_rows = largest_budget(cost, gap, kLargestBudget);
     if (name == "prefill-first") prompt_rows = kWholePrompt;
     machine.house = house_of(room, prompt_rows);
     machine.house.limits.gap = gap / kNanosPerMicro;
