@@ -306,7 +306,8 @@ asio::awaitable<Connection::Next> Connection::wait_and_reply(const HttpRequest& 
 
 asio::awaitable<bool> Connection::send_reply(const HttpRequest& request, HttpReply reply, bool keep) {
     std::string bytes = reply_head(reply, request.id, keep);
-    if (reply.status != 204) append_field(bytes, "Content-Length", std::to_string(reply.body.size()));
+    if (reply.status != 204 && reply.status != 304)
+        append_field(bytes, "Content-Length", std::to_string(reply.body.size()));
     bytes += "\r\n";
     if (request.method != "HEAD") bytes += reply.body;
     const bool sent = co_await send(bytes);

@@ -1,26 +1,8 @@
-// Health, numbers and the page.
+// Health and numbers.
 #include "serve/doors.h"
 #include "serve/json_writer.h"
 
 namespace cadans::serve {
-
-namespace {
-
-constexpr const char* kPage =
-    "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Cadans</title>"
-    "<body><h1>Cadans</h1><p>The server is running. It answers the OpenAI calls under <code>/v1</code> and the Ollama "
-    "calls under <code>/api</code>; <a href=\"/health/ready\">its health</a>, <a href=\"/metrics\">its numbers</a>, "
-    "<a href=\"/v1/models\">its models</a>.</p></body></html>\n";
-
-}  // namespace
-
-Opened Doors::page(const HttpRequest&) {
-    HttpReply reply{.content_type = "text/html; charset=utf-8", .body = kPage};
-    reply.fields = {
-        {"Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"},
-        {"X-Frame-Options", "DENY"}};
-    return reply;
-}
 
 Opened Doors::live(const HttpRequest&) {
     HttpReply reply;

@@ -46,6 +46,11 @@ bool is_plain_tool(const HttpRequest& request) {
            !request.has_field("referer") && !request.has_field("sec-fetch-site") && !request.has_field("cookie");
 }
 
+/// The page holds nothing that the program's own file does not; whoever opens it is asked for the key there.
+bool is_page(const HttpRequest& request) {
+    return request.path == "/" && (request.method == "GET" || request.method == "HEAD");
+}
+
 }  // namespace
 
 bool equal_in_constant_time(std::string_view a, std::string_view b) noexcept {
@@ -93,7 +98,7 @@ std::optional<HttpReply> Gate::refuse(const HttpRequest& request, std::string_vi
             return reply;
         }
     }
-    if (!options_.api_key.empty() && !key_given(request))
+    if (!options_.api_key.empty() && !is_page(request) && !key_given(request))
         return refusal(request, 401, "an API key is needed: send it as \"Authorization: Bearer KEY\"");
     if (request.method == "POST" && !is_json(request.field("content-type")) && !is_plain_tool(request))
         return refusal(request, 415, "this call needs \"Content-Type: application/json\"");

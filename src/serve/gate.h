@@ -22,8 +22,8 @@ class Gate {
     explicit Gate(const ServerOptions& options) : options_(options) {}
 
     /// The refusal, or nothing when the request may go on. In order: Host (a foreign name is how a web page reaches
-    /// us by DNS rebinding), Origin, preflight, API key, and for calls that change or cost something a JSON content
-    /// type.
+    /// us by DNS rebinding), Origin, preflight, API key (not for the page itself), and for calls that change or cost
+    /// something a JSON content type.
     ///
     /// local_address  the address on our side of the connection
     std::optional<HttpReply> refuse(const HttpRequest& request, std::string_view local_address) const;

@@ -74,6 +74,21 @@ TEST(gate, asks_for_the_key_in_either_field) {
     EXPECT_EQ(with("x-api-key", "Secret"), 401);
 }
 
+TEST(gate, lets_anybody_open_the_page_but_call_nothing_without_the_key) {
+    ServerOptions options;
+    options.api_key = "secret";
+    HttpRequest request = call("GET", {{"host", "localhost"}});
+    for (const char* method : {"GET", "HEAD", "POST"}) {
+        request.method = method;
+        request.path = "/";
+        EXPECT_EQ(status_of(options, request), request.method == "POST" ? 401 : 200) << method;
+        for (const char* path : {"", "//", "/metrics", "/health/live", "/cadans/v1/now", "/v1/models"}) {
+            request.path = path;
+            EXPECT_EQ(status_of(options, request), 401) << method << path;
+        }
+    }
+}
+
 TEST(gate, wants_json_from_whatever_could_be_a_web_page) {
     const ServerOptions options;
     const auto of_type = [&](const char* type, const char* trace) {

@@ -1,6 +1,7 @@
 // HTTP as clients speak it and as they should not, over real sockets.
 #include <gtest/gtest.h>
 
+#include "page/page.h"
 #include "serve/doors.h"
 #include "serve/testing/test_house.h"
 
@@ -33,6 +34,34 @@ TEST(http, answers_head_without_a_body) {
     EXPECT_EQ(head.status, 200);
     EXPECT_NE(head.fields.at("content-length"), "0");
     EXPECT_EQ(client.exchange("GET", "/v1/models").json()["data"][0]["id"], "toy");
+}
+
+TEST(http, sends_the_page_packed_or_not_and_only_when_it_changed) {
+    TestHouse house;
+    TestClient client(house.server->port());
+    const auto fetch = [&](const std::vector<HeaderField>& fields) {
+        std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\n";
+        for (const HeaderField& field : fields) request += field.first + ": " + field.second + "\r\n";
+        EXPECT_TRUE(client.send(request + "\r\n"));
+        return client.read();
+    };
+    const TestReply plain = fetch({});
+    EXPECT_EQ(plain.status, 200);
+    EXPECT_EQ(plain.body, page::html());
+    EXPECT_TRUE(plain.body.starts_with("<!doctype html>"));
+    EXPECT_EQ(plain.fields.at("content-security-policy"), page::policy());
+    EXPECT_NE(page::policy().find("default-src 'none'"), std::string_view::npos);
+    EXPECT_EQ(plain.fields.at("cache-control"), "no-cache");
+    const TestReply packed = fetch({{"Accept-Encoding", "br, gzip"}});
+    EXPECT_EQ(packed.fields.at("content-encoding"), "gzip");
+    EXPECT_EQ(packed.body, page::html_gzip());
+    EXPECT_LT(packed.body.size(), plain.body.size() / 2);
+    EXPECT_EQ(fetch({{"Accept-Encoding", "gzip;q=0"}}).body, plain.body);
+    EXPECT_NE(packed.fields.at("etag"), plain.fields.at("etag"));
+    const TestReply again = fetch({{"If-None-Match", plain.fields.at("etag")}});
+    EXPECT_EQ(again.status, 304);
+    EXPECT_TRUE(again.body.empty());
+    EXPECT_EQ(fetch({{"If-None-Match", packed.fields.at("etag")}}).status, 200) << "without gzip it is another entity";
 }
 
 TEST(http, says_continue_before_the_body_comes) {
@@ -179,13 +208,14 @@ TEST(http, caps_connections) {
     EXPECT_EQ(clients.front()->exchange("GET", "/health/live").status, 200);
 }
 
-TEST(http, asks_for_the_key_on_every_route) {
+TEST(http, asks_for_the_key_on_every_route_but_the_page) {
     TestHouseOptions options;
     options.server.api_key = "sesame";
     options.load = false;
     TestHouse house(options);
     for (const Route& route : Doors::routes()) {
         std::string path = route.path;
+        if (path == "/") continue;
         if (path.ends_with('*')) path.back() = 'x';
         for (const char* method : {"GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS"}) {
             TestClient client(house.server->port());

@@ -1,5 +1,6 @@
 #include "serve/reply_head.h"
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 
@@ -13,6 +14,8 @@ const char* reason_phrase(int status) {
             return "OK";
         case 204:
             return "No Content";
+        case 304:
+            return "Not Modified";
         case 400:
             return "Bad Request";
         case 401:
@@ -74,7 +77,9 @@ std::string reply_head(const HttpReply& reply, std::string_view id, bool keep) {
     append_field(out, "Date", http_date());
     if (!reply.content_type.empty()) append_field(out, "Content-Type", reply.content_type);
     if (!id.empty()) append_field(out, "x-request-id", id);
-    append_field(out, "Cache-Control", "no-store");
+    const bool says_how_long = std::any_of(reply.fields.begin(), reply.fields.end(),
+                                           [](const HeaderField& field) { return field.first == "Cache-Control"; });
+    if (!says_how_long) append_field(out, "Cache-Control", "no-store");
     append_field(out, "X-Content-Type-Options", "nosniff");
     for (const HeaderField& field : reply.fields) append_field(out, field.first, field.second);
     append_field(out, "Connection", keep ? "keep-alive" : "close");

@@ -10,7 +10,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 PAGES = ROOT / "docs" / "evidence"
-INPUTS = ["src", "cmake", "CMakeLists.txt", "CMakePresets.json", "tests/reference", "tests/server.py", "tests/models.py", "tests/tools",
+INPUTS = ["src", ":(exclude)src/page", "cmake", "CMakeLists.txt", "CMakePresets.json", "tests/reference", "tests/server.py", "tests/models.py", "tests/tools",
           "tests/requirements", "tests/peer/package-lock.json", "tests/prove/evidence.py"]
 
 

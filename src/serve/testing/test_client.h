@@ -89,7 +89,7 @@ class TestClient {
         parse_head(buffer_.substr(0, end + 2), out);
         buffer_.erase(0, end + 4);
         if (out.status == 100) return read(head);
-        if (head || out.status == 204) return out;
+        if (head || out.status == 204 || out.status == 304) return out;
         if (out.fields["transfer-encoding"] == "chunked") {
             while (read_chunk(out.body)) {
             }
