@@ -3,7 +3,7 @@
 // Main idea: a chain of fma per output cannot be split without changing bits, so speed comes from many outputs at once.
 #pragma once
 
-#include "kernels/generic/quantised_matmul.h"
+#include "kernels/generic/tile.h"
 
 namespace cadans::kernels {
 

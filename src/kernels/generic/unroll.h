@@ -28,4 +28,15 @@ template <size_t kMost, class F>
     });
 }
 
+/// The smallest part that any n >= `from` gives when it is cut into as few parts of at most `most` as there can be,
+/// as even as they can be.
+constexpr size_t smallest_share(size_t from, size_t most) {
+    size_t smallest = most;
+    for (size_t n = from; n < from + most * most; ++n) {
+        const size_t share = n / ((n + most - 1) / most);
+        if (share < smallest) smallest = share;
+    }
+    return smallest;
+}
+
 }  // namespace cadans::kernels

@@ -47,7 +47,8 @@ struct Avx2 {
     using B = I;
 
     // 16 registers: 4 x 2 16-bit sums leave room for weights and a broadcast; f32 sums live in L1.
-    static constexpr bool kSignedBytes = true;  ///< 8-bit codes enter the dot with 128 taken away
+    static constexpr bool kSignedBytes = true;                ///< 8-bit codes enter the dot with 128 taken away
+    static constexpr int dot_bits(int bits) { return bits; }  ///< decides how many 16-bit sums are exact
     static constexpr size_t kTilePanels = 1, kTileRows = 4, kDirectRows = 4;
     static constexpr size_t kFloatPanels = 1, kFloatRows = 6, kFloatGemvPanels = 4;
     static constexpr size_t kScoreRows = 3, kValueRows = 3, kValueVectors = 2;
@@ -122,6 +123,7 @@ struct Avx2 {
     static I ishl(I a) {
         return {_mm256_slli_epi32(a.lo, kBy), _mm256_slli_epi32(a.hi, kBy)};
     }
+    static I ishl_each(I a, I by) { return {_mm256_sllv_epi32(a.lo, by.lo), _mm256_sllv_epi32(a.hi, by.hi)}; }
     template <int kBy>
     static I ishr(I a) {
         return {_mm256_srli_epi32(a.lo, kBy), _mm256_srli_epi32(a.hi, kBy)};

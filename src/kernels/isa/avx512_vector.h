@@ -18,7 +18,8 @@ struct Avx512 {
     using B = __m512i;
 
     // 32 registers: 2 x 6 sums of each kind leave 8 for weights, scales and broadcasts.
-    static constexpr bool kSignedBytes = false;  ///< 8-bit codes enter the dot with 128 taken away
+    static constexpr bool kSignedBytes = false;       ///< 8-bit codes enter the dot with 128 taken away
+    static constexpr int dot_bits(int) { return 8; }  ///< one instruction for all widths
     static constexpr size_t kTilePanels = 2, kTileRows = 6, kDirectRows = 6;
     static constexpr size_t kFloatPanels = 2, kFloatRows = 6, kFloatGemvPanels = 8;
     static constexpr size_t kScoreRows = 6, kValueRows = 6, kValueVectors = 4;
@@ -81,6 +82,7 @@ struct Avx512 {
     static I ishl(I a) {
         return _mm512_slli_epi32(a, kBy);
     }
+    static I ishl_each(I a, I by) { return _mm512_sllv_epi32(a, by); }
     template <int kBy>
     static I ishr(I a) {
         return _mm512_srli_epi32(a, kBy);

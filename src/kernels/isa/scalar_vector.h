@@ -23,7 +23,8 @@ struct Scalar {
     };
 
     static constexpr bool kSignedBytes = false;  ///< 8-bit codes enter the dot with 128 taken away
-    static constexpr size_t kTilePanels = 1, kTileRows = 4, kDirectRows = 4;
+    static constexpr int dot_bits(int) { return 8; }
+    static constexpr size_t kTilePanels = 1, kTileRows = 2, kDirectRows = 0;
     static constexpr size_t kFloatPanels = 1, kFloatRows = 4, kFloatGemvPanels = 1;
     static constexpr size_t kScoreRows = 2, kValueRows = 2, kValueVectors = 2;
 
@@ -168,6 +169,9 @@ struct Scalar {
     template <int kBy>
     static I ishl(I a) {
         return each_int([&](size_t i) { return a.lane[i] << kBy; });
+    }
+    static I ishl_each(I a, I by) {
+        return each_int([&](size_t i) { return a.lane[i] << by.lane[i]; });
     }
     template <int kBy>
     static I ishr(I a) {
