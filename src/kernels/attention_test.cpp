@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "kernels/reference/reference.h"
-#include "kernels/reference/test_data.h"
+#include "kernels/testing/emulated512.h"
 
 namespace cadans::kernels {
 
@@ -54,7 +54,7 @@ TEST(attention, agrees_with_plain_softmax) {
                 const Cache cache(kernel_table(Isa::scalar), tokens, hd, numbers);
                 const AttentionHead head{hd, 2, window, 1.0f / std::sqrt(static_cast<float>(hd)), softcap};
                 const auto q = numbers.floats(n * 2 * hd, 2.0f);
-                for (const KernelTable* table : test::tables()) {
+                for (const KernelTable* table : test::all_tables()) {
                     const auto out = attend(*table, head, cache, q, n, tokens - n);
                     for (size_t m = 0; m < n * 2; ++m) {
                         const size_t end = tokens - n + m / 2 + 1;
@@ -87,7 +87,7 @@ TEST(attention, gives_the_same_bits_whole_in_chunks_and_row_by_row) {
                     std::copy(out.begin(), out.end(), single.begin() + static_cast<long>(r * row));
                 }
                 for (const float x : single) ASSERT_TRUE(std::isfinite(x));
-                for (const KernelTable* table : test::tables())
+                for (const KernelTable* table : test::all_tables())
                     for (const size_t chunk : {1u, 2u, 5u, 33u, 77u})
                         for (size_t r = 0; r < tokens; r += chunk) {
                             const size_t n = std::min(chunk, tokens - r);
@@ -113,7 +113,7 @@ TEST(attention, gives_the_same_bits_split_at_spans) {
         const auto whole = attend(kernel_table(Isa::scalar), head, cache, q, 2, first_position);
         const size_t first_span = window != 0 ? (first_position + 1 - window) / kSpanKeys : 0;
         const size_t spans = first_position / kSpanKeys + 1 - first_span;
-        for (const KernelTable* table : test::tables()) {
+        for (const KernelTable* table : test::all_tables()) {
             const size_t stride = 2 * heads * attention_partial_floats(hd);
             std::vector<float> partials(spans * stride, std::numeric_limits<float>::quiet_NaN());
             test::Aligned scratch(attention_scratch_bytes(hd));
@@ -135,7 +135,7 @@ TEST(attention, never_touches_pages_out_of_the_window) {
     const auto q = numbers.floats(2 * hd);
     const auto before = attend(kernel_table(Isa::scalar), head, cache, q, 2, tokens - 2);
     for (size_t p = 0; p < (tokens - 1 - 33) / kPageTokens; ++p) cache.pages[p] = nullptr;
-    for (const KernelTable* table : test::tables())
+    for (const KernelTable* table : test::all_tables())
         EXPECT_TRUE(test::same_bits(attend(*table, head, cache, q, 2, tokens - 2), before)) << table->name;
 }
 

@@ -1,12 +1,12 @@
 // Choosing tokens: ties, nonsense, and noise that follows the law it claims.
 #include <gtest/gtest.h>
 
-#include "kernels/reference/test_data.h"
+#include "kernels/testing/emulated512.h"
 
 namespace cadans::kernels {
 
 TEST(choose, takes_the_lowest_index_among_equals) {
-    for (const KernelTable* table : test::tables())
+    for (const KernelTable* table : test::all_tables())
         for (const size_t n : {1u, 15u, 16u, 17u, 100u})
             for (size_t at = 0; at < n; ++at) {
                 std::vector<float> x(n, -1.0f);
@@ -18,7 +18,7 @@ TEST(choose, takes_the_lowest_index_among_equals) {
 
 TEST(choose, never_takes_a_nan) {
     std::vector<float> x(40, NAN);
-    for (const KernelTable* table : test::tables()) {
+    for (const KernelTable* table : test::all_tables()) {
         EXPECT_EQ(table->argmax(x.data(), x.size()), 0u);
         x[33] = -5.0f;
         EXPECT_EQ(table->argmax(x.data(), x.size()), 33u);
@@ -28,7 +28,7 @@ TEST(choose, never_takes_a_nan) {
 
 TEST(choose, takes_nothing_when_nothing_reaches_the_threshold) {
     const std::vector<float> x(40, 1.0f);
-    for (const KernelTable* table : test::tables())
+    for (const KernelTable* table : test::all_tables())
         EXPECT_EQ(table->gumbel_argmax(x.data(), x.size(), 1.0f, 2.0f, 7), x.size());
 }
 
@@ -47,7 +47,7 @@ TEST(choose, draws_from_softmax_and_alike_in_every_table) {
     std::vector<size_t> counts(x.size());
     for (size_t i = 0; i < draws; ++i) {
         const uint64_t key = noise_key(99, 0, i);
-        const auto tables = test::tables();
+        const auto tables = test::all_tables();
         const size_t token = tables.back()->gumbel_argmax(x.data(), x.size(), inv_temperature, threshold, key);
         if (i < 2000) {
             for (const KernelTable* table : tables)
@@ -65,7 +65,7 @@ TEST(choose, draws_from_softmax_and_alike_in_every_table) {
 TEST(choose, a_tokens_noise_does_not_depend_on_how_many_there_are) {
     test::Numbers numbers(31);
     const auto x = numbers.floats(1000);
-    for (const KernelTable* table : test::tables())
+    for (const KernelTable* table : test::all_tables())
         for (uint64_t key = 0; key < 200; ++key) {
             const size_t token = table->gumbel_argmax(x.data(), x.size(), 1.0f, -INFINITY, key << 32 | 5);
             EXPECT_EQ(table->gumbel_argmax(x.data(), token + 1, 1.0f, -INFINITY, key << 32 | 5), token);

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/reference/reference.h"
-#include "kernels/reference/test_data.h"
+#include "kernels/testing/emulated512.h"
 
 namespace cadans::kernels {
 
@@ -44,7 +44,7 @@ TEST(matmul, agrees_with_the_reference) {
         const test::Packed w(info.type, file, rows, cols);
         const auto x = numbers.floats(n * cols);
         Inputs inputs(info.type, x, n, cols);
-        for (const KernelTable* table : test::tables()) {
+        for (const KernelTable* table : test::all_tables()) {
             const auto y = product(*table, w.matrix, inputs.rows(n));
             double error = 0.0, size = 0.0;
             for (size_t r = 0; r < n; ++r) {
@@ -80,7 +80,7 @@ TEST(matmul, gives_the_same_bits_for_every_table_and_row_count) {
                 kernel_table(Isa::scalar)
                     .matmul(w.matrix, 0, w.matrix.panels(), row, one_by_one.data() + kStray + r * stride, stride);
             }
-            for (const KernelTable* table : test::tables())
+            for (const KernelTable* table : test::all_tables())
                 for (size_t n = 1; n <= most; ++n) {
                     std::vector<float> expected(one_by_one.begin(),
                                                 one_by_one.begin() + static_cast<long>(n * stride + kStray));
@@ -97,7 +97,7 @@ TEST(matmul, writes_only_the_panels_it_was_given) {
         const auto file = test::random_weights(info.type, rows, cols, numbers);
         const test::Packed w(info.type, file, rows, cols);
         Inputs inputs(info.type, numbers.floats(8 * cols), 8, cols);
-        for (const KernelTable* table : test::tables())
+        for (const KernelTable* table : test::all_tables())
             for (const size_t n : {1u, 8u}) {
                 std::vector<float> whole(n * rows, -7.0f), parts(n * rows, -7.0f), nothing(n * rows, -7.0f);
                 table->matmul(w.matrix, 0, 5, inputs.rows(n), whole.data(), rows);
@@ -133,7 +133,7 @@ TEST(matmul, is_exact_at_the_extremes) {
                 Inputs inputs(info.type, x, 8, cols);
                 std::vector<float> weights(cols);
                 dequantize_row(info.type, file.data(), cols, weights.data());
-                for (const KernelTable* table : test::tables())
+                for (const KernelTable* table : test::all_tables())
                     for (const size_t n : {1u, 8u}) {
                         const auto y = product(*table, w.matrix, inputs.rows(n));
                         double expected = 0.0;

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "kernels/reference/reference.h"
-#include "kernels/reference/test_data.h"
+#include "kernels/testing/emulated512.h"
 
 namespace cadans::kernels {
 
@@ -15,7 +15,7 @@ const std::vector<size_t> kSizes = {1, 2, 15, 16, 17, 31, 32, 33, 48, 63};
 /// Runs `op` on every table with input and output off any vector boundary; expects one result and returns it.
 std::vector<float> one_result(size_t n, const std::function<void(const KernelTable&, float*)>& op) {
     std::vector<float> first;
-    for (const KernelTable* table : test::tables()) {
+    for (const KernelTable* table : test::all_tables()) {
         std::vector<float> out(n + 4, -7.0f);
         op(*table, out.data() + 1);
         if (first.empty()) first = out;
@@ -64,7 +64,7 @@ TEST(rows, exp_is_exact_where_softmax_needs_it) {
     EXPECT_EQ(y[5], inf);
     EXPECT_NEAR(y[6] / std::exp(-87.5), 1.0, 1e-6);
     EXPECT_NEAR(y[7] / std::exp(88.0), 1.0, 1e-5);
-    for (const KernelTable* table : test::tables()) {  // which NaN it is may differ
+    for (const KernelTable* table : test::all_tables()) {  // which NaN it is may differ
         const float nan = NAN;
         float out = 0.0f;
         table->exp_shifted(&nan, 1, 0.0f, &out);
@@ -119,7 +119,7 @@ TEST(rows, quantises_to_the_nearest_code) {
     const float* a = x.data() + 1;
     const auto weight = numbers.floats(n);
     std::vector<ActivationGroup> first;
-    for (const KernelTable* table : test::tables()) {
+    for (const KernelTable* table : test::all_tables()) {
         std::vector<ActivationGroup> q(n / kGroup);
         table->quantize_row(a, n, q.data());
         if (first.empty()) first = q;
@@ -193,7 +193,7 @@ TEST(rows, halves_round_alike_in_every_table) {
         if (!std::isnan(value)) x.push_back(value);
         x.push_back(std::ldexp(numbers.signed_unit(), static_cast<int>(numbers.below(44)) - 28));
     }
-    for (const KernelTable* table : test::tables()) {
+    for (const KernelTable* table : test::all_tables()) {
         std::vector<float> wide(halves.size());
         table->from_f16(halves.data(), halves.size(), wide.data());
         for (size_t i = 0; i < halves.size(); ++i) {

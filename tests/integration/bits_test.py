@@ -1,10 +1,9 @@
 """Speed never changes text, seen from outside: chunks, neighbours, threads and instruction sets print the same digits."""
 import concurrent.futures
-import pathlib
-import re
 
 import pytest
 
+import instruction_sets
 import models
 from integration.scores_test import prompt
 from server import Server
@@ -13,17 +12,9 @@ FAMILIES = [("llama3", "q4_k"), ("qwen2", "q5_1"), ("qwen3", "q8_0"), ("gemma3",
 # "make check" looks at one family; the others are for "make test".
 CASES = [pytest.param(*each, marks=[] if each[0] == "llama3" else [pytest.mark.slow]) for each in FAMILIES]
 CHUNKS = [1, 7, 32, 100]
-ISA_FLAGS = {"scalar": "", "avx2": "avx2", "avx512": "avx512_vnni"}
-
-
 def model(family, weight_type):
     """With an output matrix of its own, so that its text is no repetition."""
     return models.tiny(family, weight_type, untied=True)
-
-
-def machine_has(isa):
-    flags = set(re.search(r"^flags\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M).group(1).split())
-    return not ISA_FLAGS[isa] or ISA_FLAGS[isa] in flags
 
 
 def observe(server):
@@ -64,9 +55,9 @@ def test_threads_change_nothing(plain, family, weight_type, threads):
 
 
 @pytest.mark.parametrize("family, weight_type", CASES)
-@pytest.mark.parametrize("isa", list(ISA_FLAGS))
+@pytest.mark.parametrize("isa", instruction_sets.ALL)
 def test_instruction_sets_change_nothing(plain, family, weight_type, isa):
-    if not machine_has(isa):
+    if not instruction_sets.native(isa):
         pytest.skip(f"this machine has no {isa}")
     with Server(model(family, weight_type), env={"CADANS_ISA": isa}) as server:
         assert observe(server) == plain(family, weight_type)

@@ -4,19 +4,23 @@ Three clients stream, then one sends a prompt of 6,000 tokens, on random weights
 tests/tools/interference.py is the stop-watch, from outside. Under each policy: the largest gap of any stream while the
 prompt is read, the 99th percentile, the time to the prompt's first token, and their ratios to cadence. Then: the prompt
 alone under cadence and under prefill-first (what cutting it costs), and a short chat that comes while it is read.
-CADANS_SMALL=1 does the same with a small real model and 1,500 tokens, to try the script; its page is not evidence.
+CADANS_PEERS names commands of other servers to be measured in the same run, one a line, as "label: program --flags"
+with {model} and {port} in them; each must answer OpenAI's completions.  CADANS_SMALL=1 does the same with a small real model and 1,500 tokens, to try the script; its page is not evidence.
 """
 import json
 import os
 import pathlib
 import random
+import shlex
 import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 
 import models
-from server import Server
+from server import HOST, Server, free_port
 
 TOOL = pathlib.Path(models.HERE) / "tools" / "interference.py"
 SMALL = bool(os.environ.get("CADANS_SMALL"))
@@ -56,11 +60,13 @@ def first_token(server, tokens, seed):
     raise AssertionError("no token came")
 
 
-def stop_watch(server):
-    done = subprocess.run([sys.executable, str(TOOL), server.url, "--streamers", str(STREAMS), "--long-tokens", str(LONG), "--before", "5",
+def stop_watch(url):
+    done = subprocess.run([sys.executable, str(TOOL), url, "--streamers", str(STREAMS), "--long-tokens", str(LONG), "--before", "5",
                            "--after", "3", "--max-tokens", "3000"], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    seen = json.loads(done.stdout)
+    print(f"   largest gap {seen['during']['max_ms']} ms, first token {seen['long_ttft_s']} s", flush=True)
+    return seen
 
 
 def beside_streams(path):
@@ -71,8 +77,29 @@ def beside_streams(path):
         with Server(path, *flags, ready_within=300) as server:
             if policy == "cadence":
                 gap = server.metrics()["cadans_stall_limit_seconds"]
-            results[policy] = stop_watch(server)
+            results[policy] = stop_watch(server.url)
     return results, gap
+
+
+def beside_streams_of_peers(path):
+    """{label: figures} of the other servers, and their commands."""
+    results = {}
+    for line in filter(str.strip, os.environ.get("CADANS_PEERS", "").splitlines()):
+        label, _, command = line.partition(":")
+        port = free_port()
+        process = subprocess.Popen(shlex.split(command.format(model=path, port=port)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            for _ in range(300):
+                try:
+                    urllib.request.urlopen(f"http://{HOST}:{port}/health", timeout=5)
+                    break
+                except (urllib.error.URLError, ConnectionError):
+                    time.sleep(0.5)
+            results[f"{label.strip()} ({' '.join(shlex.split(command)[1:])})"] = stop_watch(f"http://{HOST}:{port}")
+        finally:
+            process.kill()
+            process.wait()
+    return results
 
 
 def compare(evidence, results, gap):
@@ -117,5 +144,5 @@ def alone_and_beside(evidence, path, ours):
 def prove(evidence):
     path = large_model()
     results, gap = beside_streams(path)
-    compare(evidence, results, gap)
+    compare(evidence, {**results, **beside_streams_of_peers(path)}, gap)
     alone_and_beside(evidence, path, results["cadence"])

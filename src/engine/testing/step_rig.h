@@ -19,13 +19,16 @@ inline constexpr uint32_t kRigPages = 400;
 class StepRig {
   public:
     StepRig(const model::testing::TinyModel& shape, uint32_t threads, kernels::Isa isa)
+        : StepRig(shape, threads, kernels::kernel_table(isa)) {}
+
+    StepRig(const model::testing::TinyModel& shape, uint32_t threads, const kernels::KernelTable& table)
         : pool_(threads),
           bytes_(model::testing::tiny_model(shape).bytes()),
           file_(model::GgufFile::parse(bytes_, "tiny").value()) {
         model_ = model::Model::load(file_, model::read_spec(file_).value(), pool_).value();
         const EngineLimits limits{
             .max_rows = 256, .max_items = 32, .max_scores = 256, .max_context_tokens = kRigContext};
-        executor_ = std::make_unique<CpuExecutor>(kernels::kernel_table(isa), pool_, limits);
+        executor_ = std::make_unique<CpuExecutor>(table, pool_, limits);
         groups_ = static_cast<uint32_t>(PageGroups::of(model_->spec()).facts.size());
         executor_->add(*model_, std::vector<uint32_t>(groups_, kRigPages));
     }

@@ -7,22 +7,16 @@
 #include <cstdint>
 
 #include "kernels/generic/unroll.h"
+#include "kernels/isa/avx512_shape.h"
 
 namespace cadans::kernels {
 namespace {
 
 /// Vector type of the avx512 table (F, BW, DQ, VL, VNNI); see Scalar for what each operation means.
-struct Avx512 {
+struct Avx512 : Avx512Shape {
     using F = __m512;
     using I = __m512i;
     using B = __m512i;
-
-    // 32 registers: 2 x 6 sums of each kind leave 8 for weights, scales and broadcasts.
-    static constexpr bool kSignedBytes = false;       ///< 8-bit codes enter the dot with 128 taken away
-    static constexpr int dot_bits(int) { return 8; }  ///< one instruction for all widths
-    static constexpr size_t kTilePanels = 2, kTileRows = 6, kDirectRows = 6;
-    static constexpr size_t kFloatPanels = 2, kFloatRows = 6, kFloatGemvPanels = 8;
-    static constexpr size_t kScoreRows = 6, kValueRows = 6, kValueVectors = 4;
 
     static F set1(float x) { return _mm512_set1_ps(x); }
     static F load(const float* p) { return _mm512_loadu_ps(p); }
