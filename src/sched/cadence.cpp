@@ -145,8 +145,8 @@ void share_prompts_within(const View& view, bool slack, Micros within, std::vect
     Micros until = within;
     for (uint32_t at = soonest; at != kNobody; at = best_prompt(view, slack, shares, sooner)) {
         if (!give_chunk(view, at, until, shares)) break;
-        // A first word comes at the end of this step: filled up, it takes at most twice as long.
-        if (until == within) until = std::min(within, 2 * predicted(view, shares));
+        // A first word comes at the end of this step: filled up, it takes at most a quarter longer.
+        if (until == within) until = std::min(within, predicted(view, shares) / 4 * 5);
     }
     // Whatever the prediction says, the first in line moves.
     if (shares.size() == writers && rows_of(shares) < view.limits.max_rows) shares.push_back({soonest, 1});
@@ -167,7 +167,8 @@ void share(const View& view, std::vector<Share>& shares) {
     const uint32_t prompt = best_prompt(view, false, shares, any);
     if (prompt != kNobody) {
         const Micros alone = shares.empty() ? time_alone(view, view.running[prompt].model) : 0;
-        const Micros within = shares.empty() ? alone : time_for_step(view.limits.gap, predicted(view, shares));
+        const Micros within =
+            shares.empty() ? alone : time_for_step(planned_step(view.limits.gap), predicted(view, shares));
         return share_prompts_within(view, false, within, shares);
     }
     const Micros writing = predicted(view, shares);
@@ -176,9 +177,9 @@ void share(const View& view, std::vector<Share>& shares) {
     const uint32_t background = best_prompt(view, true, shares, any);
     if (background == kNobody) return;
     const Micros all = predicted(view, shares);
-    const Micros within = !alone           ? std::max(all, std::min(view.limits.gap, writing + writing / 4))
+    const Micros within = !alone ? std::max(all, std::min(planned_step(view.limits.gap), writing + writing / 4))
                           : shares.empty() ? time_alone(view, view.running[background].model)
-                                           : time_for_step(view.limits.gap, all);
+                                           : time_for_step(planned_step(view.limits.gap), all);
     share_prompts_within(view, true, within, shares);
 }
 

@@ -6,12 +6,13 @@
 namespace cadans::sched {
 
 /// Each step has one row for everyone who writes, and the largest piece of a prompt with which the step is predicted
-/// to end within limits.gap. So at most one piece of prompt lies between two words of a stream, and between the end
-/// of a prompt and its first word none. While nobody writes, the piece grows to what the machine likes best.
+/// to end within planned_step(limits.gap). So at most one piece of prompt lies between two words of a stream, and
+/// between the end of a prompt and its first word none. While nobody writes, the piece grows to what the machine likes
+/// best.
 ///
 /// Time      where those who write leave prompts less than a tenth of the machine, prompts get a tenth, and while
 ///           they alone take longer than the gap no new stream starts
-///           a step that brings a first word is filled up to at most twice what it takes
+///           a step that brings a first word is filled up to at most a quarter more than it takes
 /// Order     by deadline: arrival + a grace + a multiple of the prompt's predicted time alone (by class), later by
 ///           what its scope has used beyond others, at most MachineTime::kForgiven. A short prompt thus overtakes a
 ///           long one. Who is late goes behind those who are not, but half of the time for prompts is for the late

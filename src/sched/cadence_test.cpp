@@ -108,7 +108,7 @@ TEST(cadence, every_step_has_all_who_write_and_ends_within_the_gap) {
         }
         if (writers == 0) continue;
         const Micros alone = views.predicted(writing);
-        const Micros within = time_for_step(views.limits.gap, alone);
+        const Micros within = time_for_step(planned_step(views.limits.gap), alone);
         if (rows > writers + 1) {
             ASSERT_LE(views.predicted(shares), within) << "seed " << seed;
         }

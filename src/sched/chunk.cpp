@@ -49,10 +49,12 @@ Promise promise_for(const StepCost& cost, const SchedulerLimits& limits, uint32_
     const uint32_t most = std::max(1u, limits.max_rows - std::min(limits.max_rows - 1, decodes));
     Promise promise;
     promise.floor_chunk = smallest_good_chunk(cost, most, 90);
-    promise.floor = step.predicted_with(0, promise.floor_chunk, 0);
+    const Micros floor = step.predicted_with(0, promise.floor_chunk, 0);
+    promise.floor = floor + (floor + 8) / 9;  // planned_step() of it is that step
     promise.gap = time_for_step(limits.gap, step.predicted());
     const Wish wish{0, most, most + 1, false};
-    promise.chunk = std::max(1u, largest_chunk(step, wish, promise.gap));
+    const Micros within = time_for_step(planned_step(limits.gap), step.predicted());
+    promise.chunk = std::max(1u, largest_chunk(step, wish, within));
     // Time that a chunk adds to the decodes, against the same rows at the best rate.
     const Micros added = step.predicted_with(0, promise.chunk, 0) - step.predicted();
     const Micros best = cost.predict({.rows = most, .logits_rows = 0, .prompt_context = 1, .decode_context = 0});

@@ -43,16 +43,20 @@ uint32_t smallest_good_chunk(const StepCost& cost, uint32_t max_rows, uint32_t p
 
 /// What a machine can promise.
 struct Promise {
-    Micros floor = 0;             ///< step of the decodes given and a chunk of 90 % of the best prefill rate
+    Micros floor = 0;             ///< gap that lets a step hold the decodes given and a chunk of 90 % of the best rate
     Micros gap = 0;               ///< what is promised: the gap asked for, or more where decodes alone need it
     uint32_t floor_chunk = 0;     ///< that chunk
-    uint32_t chunk = 0;           ///< prompt rows that fit in the gap, nothing before them
+    uint32_t chunk = 0;           ///< prompt rows of a step planned for the gap, nothing before them
     uint32_t rate_percent = 100;  ///< prefill rate with that chunk beside these decodes, of the rate that an unhindered
                                   ///< prompt has in the time that decodes leave
 };
 
 /// `decodes` streams with `keys` keys each write; one prompt comes. Cost: two binary searches.
 Promise promise_for(const StepCost& cost, const SchedulerLimits& limits, uint32_t decodes, uint32_t keys) noexcept;
+
+/// What a step beside streams is planned to take: a tenth less than the gap, for one step in a hundred takes a tenth
+/// longer than predicted (cadans bench --fit prints the error), and a promise is about those.
+constexpr Micros planned_step(Micros gap) noexcept { return gap - gap / 10; }
 
 /// The time for a step in which decodes alone take `decode`: the gap, and where that leaves less than a tenth of
 /// the machine to prompts, so much more.

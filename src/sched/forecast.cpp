@@ -60,7 +60,7 @@ void forecast(const View& view, const Policy& policy, std::vector<Forecast>& out
     });
 
     const Micros writing = time_to_write(view);
-    const Micros step = writing == 0 ? 1 : time_for_step(view.limits.gap, writing);
+    const Micros step = writing == 0 ? 1 : time_for_step(planned_step(view.limits.gap), writing);
     const Micros reading = step - writing;  // of each step; never 0
     Micros work = 0;
     uint32_t waiting = 0;

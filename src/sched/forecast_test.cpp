@@ -51,7 +51,7 @@ TEST(forecast, words_of_others_leave_a_part_of_the_gap) {
     writer.known = 51;
     writer.computed = 50;
     line.running = {writer, prompt(1, 100, 1)};
-    EXPECT_EQ(line.told(static_chunk())[0].first_token, 1'250'000) << "80 ms of each 100";
+    EXPECT_EQ(line.told(static_chunk())[0].first_token, 1'000'000 * 90 / 70) << "70 ms of each 90";
 }
 
 TEST(forecast, places_count_those_who_wait_before_in_the_policy_s_order) {

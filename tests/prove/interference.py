@@ -12,6 +12,7 @@ import os
 import pathlib
 import random
 import shlex
+import statistics
 import subprocess
 import sys
 import threading
@@ -115,25 +116,26 @@ def compare(evidence, results, gap):
 
 def alone_and_beside(evidence, path, ours):
     """Chunks against one piece, the price that the streams' words explain, and a short chat in between."""
-    alone = {}
-    for policy in ("prefill-first", "cadence"):
-        with Server(path, "--policy", policy, "--context", 8192, ready_within=300) as server:
+    with Server(path, "--policy", "prefill-first", "--context", 8192, ready_within=300) as whole, \
+            Server(path, "--context", 8192, ready_within=300) as cut:
+        for server in (whole, cut):
             first_token(server, SHORT, 1)
-            alone[policy] = min(first_token(server, LONG, seed) for seed in (2, 3))
-            if policy == "prefill-first":
-                continue
-            short_alone = min(first_token(server, SHORT, seed) for seed in (4, 5, 6))
-            reading = threading.Thread(target=first_token, args=(server, LONG, 7))
-            reading.start()
-            time.sleep(alone[policy] / 4)
-            short_beside = max(first_token(server, SHORT, seed) for seed in (8, 9))
-            was_reading = reading.is_alive()
-            reading.join()
-    cut = alone["cadence"] / alone["prefill-first"]
-    evidence.row("the long prompt alone", first_token_s=alone["cadence"], first_token_ratio=cut)
-    evidence.require(cut <= 1.02, "chunks cost an undisturbed prompt at most 2 %")
+        # In turns, for the clock of a machine moves by more than what is looked for.
+        pairs = [(first_token(cut, LONG, seed), first_token(whole, LONG, seed)) for seed in (2, 3, 4)]
+        short_alone = min(first_token(cut, SHORT, seed) for seed in (5, 6, 7))
+        alone = statistics.median(c for c, _ in pairs)
+        reading = threading.Thread(target=first_token, args=(cut, LONG, 8))
+        reading.start()
+        time.sleep(alone / 4)
+        short_beside = max(first_token(cut, SHORT, seed) for seed in (9, 10, 11))
+        was_reading = reading.is_alive()
+        reading.join()
+    ratios = sorted(c / w for c, w in pairs)
+    evidence.row("the long prompt alone, against one unbroken prefill", first_token_s=alone, first_token_ratio=ratios[1],
+                 spread=f"{ratios[0]:.3f} to {ratios[-1]:.3f}")
+    evidence.require(ratios[1] <= 1.02, "chunks cost an undisturbed prompt at most 2 %")
     words = ours["events_per_s_during"] * ours["long_ttft_s"] / STREAMS * ours["before"]["p50_ms"] / 1000
-    price = ours["long_ttft_s"] / (alone["cadence"] + words)
+    price = ours["long_ttft_s"] / (alone + words)
     evidence.row("cadence beside streams, against alone and their words", first_token_ratio=price)
     evidence.require(price <= 1.15, "beside streams the first token comes within 1.15 x (alone + the work done for others)")
     evidence.row("a short chat beside the long prompt", first_token_s=short_beside, first_token_ratio=short_beside / short_alone)
