@@ -14,6 +14,7 @@ AXE = HERE / "page" / "node_modules" / "axe-core" / "axe.min.js"
 PARTS = ["chat"]
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 860}
+STORY = "Tell me a very long story about a clockmaker and a river, with many chapters."
 
 
 @contextlib.contextmanager
@@ -40,6 +41,11 @@ def open_page(browser, url, part="chat", locale="en-GB", scheme="light", size=DE
     tab.goto(f"{url}/#{part}")
     tab.wait_for_selector("h1", state="attached")
     return tab
+
+
+def document(words, seed):
+    """A text that nobody has asked about before, so that none of it is cached."""
+    return " ".join(f"Entry {seed}-{i} says that the bell rang {i * 7 % 61} times." for i in range(words // 10))
 
 
 def say(tab, text, max_tokens=None):

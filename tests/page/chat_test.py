@@ -4,14 +4,11 @@ import time
 
 import pytest
 
-from browser import last_answer, open_page, receipt_on_screen, say
+from browser import STORY, document, last_answer, open_page, receipt_on_screen, say
 from server import Server
 import models
 
 pytestmark = [pytest.mark.slow, pytest.mark.real_model]
-
-STORY = "Tell me a very long story about a clockmaker and a river, with many chapters."
-
 
 # Notes [percent, sentence] of the progress bar at each change of the page.
 WATCH_PROGRESS = """() => {
@@ -23,11 +20,6 @@ WATCH_PROGRESS = """() => {
 }"""
 
 
-def document(words, seed):
-    """A text that nobody has asked about before, so that none of it is cached."""
-    return " ".join(f"Entry {seed}-{i} says that the bell rang {i * 7 % 61} times." for i in range(words // 10))
-
-
 def test_a_long_prompt_shows_progress_then_words_then_a_receipt_that_equals_the_servers(browser, house):
     tab = open_page(browser, house.url)
     tab.evaluate(WATCH_PROGRESS)
@@ -37,7 +29,7 @@ def test_a_long_prompt_shows_progress_then_words_then_a_receipt_that_equals_the_
     seen = tab.evaluate("seen")
     shares = [share for share, _ in seen]
     assert shares == sorted(shares) and len({share for share in shares if 0 < share < 100}) >= 2, seen
-    assert any(re.fullmatch(r"Reading: [\d,]+ of [\d,]+ tokens about \d+ s to the first word", sentence) for _, sentence in seen), seen
+    assert any(re.fullmatch(r"Reading: [\d,]+ of [\d,]+ tokens about \d+\ss to the first word", sentence) for _, sentence in seen), seen
     answer.locator(".time").wait_for(timeout=60_000)
     assert answer.locator(".prose").inner_text().strip()
     on_screen = receipt_on_screen(tab, answer)
@@ -49,29 +41,11 @@ def test_a_long_prompt_shows_progress_then_words_then_a_receipt_that_equals_the_
     assert tab.faults == []
 
 
-def test_another_browsers_words_keep_coming_while_a_long_prompt_is_read(browser, house):
-    writer = open_page(browser, house.url)
-    say(writer, STORY)
-    last_answer(writer).locator(".prose").wait_for(timeout=60_000)
-    reader = open_page(browser, house.url)
-    say(reader, document(900, "beside") + "\n\nWhat rang?", max_tokens=4)
-    lengths = []
-    while last_answer(reader).locator(".prose").count() == 0:
-        lengths.append(len(last_answer(writer).locator(".prose").inner_text()))
-        time.sleep(0.5)
-    writer.get_by_role("button", name="Stop the answer").click()
-    assert len(lengths) >= 4, "the document was read too quickly for a test of what happens meanwhile"
-    still = [a for a, b in zip(lengths, lengths[2:]) if b <= a]
-    assert still == [], f"no new text within a second: {lengths}"
-    last_answer(writer).locator(".time").wait_for(timeout=20_000)
-    last_answer(reader).locator(".time").wait_for(timeout=60_000)
-
-
 def test_stop_ends_the_request_on_the_server_and_shows_what_it_took(browser, house):
     tab = open_page(browser, house.url)
     before = house.metrics()['cadans_requests_total{outcome="cancelled"}']
     say(tab, STORY)
-    last_answer(tab).locator(".prose").wait_for(timeout=60_000)
+    tab.wait_for_function("() => document.querySelector('.answer .prose')?.innerText.length > 80", timeout=60_000)
     tab.keyboard.press("Escape")
     deadline = time.monotonic() + 10
     while house.metrics()['cadans_requests_total{outcome="cancelled"}'] != before + 1 or house.metrics()["cadans_sequences_running"] != 0:

@@ -23,7 +23,7 @@ def main(arguments):
         module = importlib.import_module(f"prove.{name}")
         if not hasattr(module, "prove"):
             continue
-        evidence = Evidence(module, stamp(f"tests/prove/{name}.py"))
+        evidence = Evidence(module, stamp(f"tests/prove/{name}.py", *getattr(module, "INPUTS", [])))
         if not force and evidence.is_fresh():
             print(f"{name}: holds already for these sources")
             passed += 1

@@ -21,11 +21,14 @@ def processor():
     return f"{found[1] if found else 'unknown'}, {len(sorted(pathlib.Path('/sys/devices/system/cpu').glob('cpu[0-9]*')))} cores, {' '.join(sets)}"
 
 
+def tracked(paths):
+    return set(subprocess.run(["git", "ls-files", *paths], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split())
+
+
 def stamp(*files):
     """A hash of every source that the result depends on."""
-    listed = subprocess.run(["git", "ls-files", *INPUTS, *files], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     digest = hashlib.sha256()
-    for name in sorted(listed):
+    for name in sorted(tracked(INPUTS) | tracked(files)):   # apart, since what the first leaves out the second may name
         path = ROOT / name
         digest.update(name.encode() + b"\0" + (path.read_bytes() if path.is_file() else b"gone"))
     return digest.hexdigest()[:16]

@@ -1,6 +1,9 @@
 // The conversation in this tab: what was said, and the answer that is on its way.
 import { call, get } from "../lib/api.js";
 import { events } from "../lib/sse.js";
+import { say } from "../words/words.svelte.js";
+
+const kShowEvery = 120;   // ms: words are drawn this often, since the machine that draws may be the one that writes
 
 class Answer {
     role = "assistant";
@@ -11,6 +14,23 @@ class Answer {
     fault = $state("");
     ended = $state("");        // "", "whole", "length", "stopped", "failed"
     id = "";
+    #heard = "";
+    #later = 0;
+
+    /** More of the answer; the first word is shown at once. */
+    hear(text) {
+        this.#heard += text;
+        if (this.content === "") this.show();
+        else if (this.#later === 0) this.#later = setTimeout(() => this.show(), kShowEvery);
+    }
+
+    /** Shows all that was heard. */
+    show() {
+        clearTimeout(this.#later);
+        this.#later = 0;
+        this.content += this.#heard;
+        this.#heard = "";
+    }
 }
 
 export const chat = $state({ messages: [], running: null, model: "", system: "", temperature: 0.7 });
@@ -30,9 +50,10 @@ export async function send(text) {
         if (line.signal.aborted) answer.ended = "stopped";
         else {
             answer.ended = "failed";
-            answer.fault = fault.message;
+            answer.fault = fault instanceof TypeError ? say("chat.broken") : fault.message;   // a TypeError: the line broke
         }
     }
+    answer.show();
     answer.progress = null;
     chat.running = null;
     if (answer.ended === "stopped") await fetchFigures(answer);
@@ -55,7 +76,7 @@ async function follow(answer, signal) {
         if (frame.error) throw new Error(frame.error.message);
         take(answer, frame);
     }
-    if (answer.ended === "" && !signal.aborted) throw new Error("the stream ended before the answer did");
+    if (answer.ended === "" && !signal.aborted) throw new Error(say("chat.broken"));
 }
 
 function take(answer, frame) {
@@ -64,7 +85,7 @@ function take(answer, frame) {
     else if (frame.cadans) answer.figures = frame.cadans;
     const choice = frame.choices?.[0];
     if (choice === undefined) return;
-    if (choice.delta.content) answer.content += choice.delta.content;
+    if (choice.delta.content) answer.hear(choice.delta.content);
     if (choice.delta.reasoning_content) answer.thinking += choice.delta.reasoning_content;
     if (answer.content || answer.thinking) answer.progress = null;
     if (choice.finish_reason) answer.ended = choice.finish_reason === "length" ? "length" : "whole";

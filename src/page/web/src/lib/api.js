@@ -1,4 +1,5 @@
 // Calls of the server that sent this page. An answer that is none throws a Refusal with the server's own sentence.
+import { say } from "../words/words.svelte.js";
 import { key, askForKey } from "./key.svelte.js";
 
 export class Refusal extends Error {
@@ -18,6 +19,8 @@ export async function call(path, { body, signal } = {}) {
         headers,
         body: body === undefined ? undefined : JSON.stringify(body),
         signal,
+    }).catch((fault) => {
+        throw signal?.aborted ? fault : new Refusal(0, say("unreachable"));
     });
     if (reply.ok) return reply;
     if (reply.status === 401) askForKey();

@@ -78,8 +78,9 @@ export default {
     "chat.new": "Neues Gespräch",
     "chat.log": "Gespräch",
     "chat.welcome": "Was möchten Sie wissen?",
-    "chat.welcome.more": "Das Modell läuft auf diesem Rechner; nichts verlässt ihn. Unter jeder Antwort sehen Sie, wo die Zeit blieb.",
+    "chat.welcome.more": "Das Modell läuft auf dem Rechner, der Ihnen diese Seite geschickt hat, und nichts geht weiter. Unter jeder Antwort sehen Sie, wo die Zeit blieb.",
     "chat.no_model": "Die geladenen Modelle können kein Gespräch führen: Ihnen fehlt die Vorlage.",
+    "chat.broken": "Die Antwort brach ab: Die Verbindung zum Server ging verloren.",
     "chat.label": "Ihre Nachricht",
     "chat.placeholder": "Nachricht schreiben",
     "chat.attach": "Textdatei hinzufügen",
@@ -112,6 +113,7 @@ export default {
     "progress.cached": "{n} Tokens waren gemerkt und müssen nicht gelesen werden",
 
     wait: "Einen Augenblick…",
+    unreachable: "Der Server ist nicht erreichbar.",
     yes: "Ja",
     no: "Nein",
 
@@ -149,6 +151,8 @@ export default {
     "now.protected": "Geschützt: längste Pause {gap}, versprochen {promise}",
     "now.late": "Aufgehalten: längste Pause {gap}, versprochen {promise}",
     "now.held_by": "Teilt den Rechner mit {who}",
+    "now.tick": "Ein Strich für jedes geschriebene Token",
+    "now.waits_for": "Wartet auf {who}",
     "now.read_rate": "las {rate} Tokens/s",
     "now.write_rate": "schreibt {rate} Tokens/s",
     "now.steps": "Schritte des Rechners in den letzten sechs Sekunden ({n} in der letzten): unten, was geschrieben, oben, was gelesen wurde",

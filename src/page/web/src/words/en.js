@@ -78,8 +78,9 @@ export default {
     "chat.new": "New conversation",
     "chat.log": "Conversation",
     "chat.welcome": "What would you like to know?",
-    "chat.welcome.more": "The model runs on this machine; nothing leaves it. Under each answer you see where the time went.",
+    "chat.welcome.more": "The model runs on the machine that sent you this page, and nothing goes further. Under each answer you see where the time went.",
     "chat.no_model": "The models that are loaded cannot chat: they have no template.",
+    "chat.broken": "The answer broke off: the connection to the server was lost.",
     "chat.label": "Your message",
     "chat.placeholder": "Write a message",
     "chat.attach": "Add a text file",
@@ -112,6 +113,7 @@ export default {
     "progress.cached": "{n} tokens were remembered and need no reading",
 
     wait: "One moment…",
+    unreachable: "The server cannot be reached.",
     yes: "Yes",
     no: "No",
 
@@ -149,6 +151,8 @@ export default {
     "now.protected": "Protected: longest pause {gap}, promised {promise}",
     "now.late": "Held up: longest pause {gap}, promised {promise}",
     "now.held_by": "Shares the machine with {who}",
+    "now.tick": "One tick for each token written",
+    "now.waits_for": "Waits for {who}",
     "now.read_rate": "read at {rate} tokens/s",
     "now.write_rate": "writes {rate} tokens/s",
     "now.steps": "Steps of the machine in the last six seconds ({n} in the last one): below what was written, above what was read",

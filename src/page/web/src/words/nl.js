@@ -78,8 +78,9 @@ export default {
     "chat.new": "Nieuw gesprek",
     "chat.log": "Gesprek",
     "chat.welcome": "Wat wilt u weten?",
-    "chat.welcome.more": "Het model draait op deze machine; er gaat niets naar buiten. Onder elk antwoord ziet u waar de tijd bleef.",
+    "chat.welcome.more": "Het model draait op de machine die u deze pagina stuurde, en verder gaat er niets. Onder elk antwoord ziet u waar de tijd bleef.",
     "chat.no_model": "De geladen modellen kunnen geen gesprek voeren: ze hebben geen sjabloon.",
+    "chat.broken": "Het antwoord brak af: de verbinding met de server is verbroken.",
     "chat.label": "Uw bericht",
     "chat.placeholder": "Schrijf een bericht",
     "chat.attach": "Tekstbestand toevoegen",
@@ -112,6 +113,7 @@ export default {
     "progress.cached": "{n} tokens waren onthouden en hoeven niet gelezen te worden",
 
     wait: "Een ogenblik…",
+    unreachable: "De server is niet bereikbaar.",
     yes: "Ja",
     no: "Nee",
 
@@ -149,6 +151,8 @@ export default {
     "now.protected": "Beschermd: langste pauze {gap}, beloofd {promise}",
     "now.late": "Opgehouden: langste pauze {gap}, beloofd {promise}",
     "now.held_by": "Deelt de machine met {who}",
+    "now.tick": "Een streepje voor elk geschreven token",
+    "now.waits_for": "Wacht op {who}",
     "now.read_rate": "las {rate} tokens/s",
     "now.write_rate": "schrijft {rate} tokens/s",
     "now.steps": "Stappen van de machine in de laatste zes seconden ({n} in de laatste): onder wat geschreven werd, boven wat gelezen werd",
