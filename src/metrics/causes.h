@@ -1,6 +1,7 @@
 // Why somebody waits: the exclusive causes between which every nanosecond of a request is divided.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <numeric>
@@ -46,6 +47,9 @@ struct Receipt {
     Nanos& operator[](Cause cause) noexcept { return ns[static_cast<uint8_t>(cause)]; }
     Nanos operator[](Cause cause) const noexcept { return ns[static_cast<uint8_t>(cause)]; }
     Nanos total() const noexcept { return std::accumulate(ns.begin(), ns.end(), Nanos{0}); }
+
+    /// The cause that took the most time; of equals the first.
+    Cause longest() const noexcept { return static_cast<Cause>(std::max_element(ns.begin(), ns.end()) - ns.begin()); }
 };
 
 }  // namespace cadans::metrics

@@ -130,6 +130,7 @@ Figures figures_of(const RequestRecord& record, StepCost cost) {
     if (figures.prompt_ns) figures.prompt_tokens_per_second = rate(figures.computed_tokens, *figures.prompt_ns);
     if (sums.first_flush) {
         figures.ttft_ns = *sums.first_flush - record.accepted();
+        figures.first_word = make_receipt_until(record, *sums.first_flush, cost);
         figures.output_tokens_per_second = rate(sums.after_first_flush, *sums.last_flush - *sums.first_flush);
     }
     if (sums.after_first_token > 0) {

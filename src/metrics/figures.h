@@ -35,6 +35,7 @@ struct Figures {
     uint32_t drafted = 0, accepted = 0;
     uint32_t preemptions = 0, recomputed_tokens = 0;
     Receipt receipt;
+    std::optional<Receipt> first_word;  ///< the same, up to the first flush: sums to ttft_ns
 };
 
 /// The `timings` object in llama.cpp's names: engine times, the same streamed or not.

@@ -85,33 +85,10 @@ std::array<uint64_t, 2> weights_of_others(const StepPart& step, StepCost cost) {
     return {sum(step.rows) - sum(no_prefill), sum(step.rows) - sum(no_decode)};
 }
 
-/// Adds `time`, the part of `step` that counts, to the causes it is due to.
-void divide_step(const StepPart& step, Nanos time, StepCost cost, Receipt& receipt) {
-    const uint64_t all = cost(step.rows);
-    uint64_t own = 0;
-    if (step.mine != Rows{}) own = step.mine == step.rows ? all : std::min(cost(step.mine), all);
-    // With no cost to go by, a step is its owner's, if it has one.
-    const Nanos mine = all > 0 ? split<2>(time, {own, all - own})[0] : (step.mine != Rows{} ? time : 0);
-    const auto others = split<2>(time - mine, weights_of_others(step, cost));
-    receipt[Cause::others_prefill] += others[0];
-    receipt[Cause::others_decode] += others[1];
-
-    const uint64_t decoding = uint64_t{step.mine[kDecode]} + step.mine[kVerify];
-    const uint64_t again = std::min<uint64_t>(step.recomputed, step.mine[kPrefill] + decoding);
-    const uint64_t prefill_again = std::min<uint64_t>(again, step.mine[kPrefill]);
-    const uint64_t decode_new = decoding - (again - prefill_again);
-    const uint64_t wasted = std::min<uint64_t>(step.rejected, decode_new);
-    const auto parts = split<4>(mine, {step.mine[kPrefill] - prefill_again, decode_new - wasted, wasted, again});
-    receipt[Cause::own_prefill] += parts[0];
-    receipt[Cause::own_decode] += parts[1];
-    receipt[Cause::speculation_waste] += parts[2];
-    receipt[Cause::recompute] += parts[3];
-}
-
 /// The times from the first row on in which the request could have had a row.
-std::vector<Interval> runnable_times(const RequestRecord& record) {
-    if (!record.first_scheduled()) return {};
-    std::vector<Interval> times = {{*record.first_scheduled(), *record.done()}};
+std::vector<Interval> runnable_times(const RequestRecord& record, Nanos until) {
+    if (!record.first_scheduled() || *record.first_scheduled() >= until) return {};
+    std::vector<Interval> times = {{*record.first_scheduled(), until}};
     for (const auto* spans : {&record.preemptions(), &record.restores(), &record.transfers(), &record.slow()}) {
         take(times, sorted(*spans), [](size_t, Interval) {});
     }
@@ -119,17 +96,18 @@ std::vector<Interval> runnable_times(const RequestRecord& record) {
 }
 
 /// Gives the steps with (or without) rows of the request their time, and divides it.
-void take_steps(const RequestRecord& record, bool with_mine, StepCost cost, std::vector<Interval>& gaps,
+void take_steps(const RequestRecord& record, bool with_mine, Nanos until, StepCost cost, std::vector<Interval>& gaps,
                 Receipt& receipt) {
     std::vector<Interval> spans;
     std::vector<const StepPart*> steps;  // the step of each span
     for (const StepPart& step : record.steps()) {
+        if (step.begin >= until) continue;
         if ((step.mine != Rows{}) != with_mine) continue;
         spans.push_back({step.begin, step.end});
         steps.push_back(&step);
     }
     if (!with_mine) {
-        std::vector<Interval> runnable = runnable_times(record);
+        std::vector<Interval> runnable = runnable_times(record, until);
         std::vector<Interval> pieces;
         std::vector<const StepPart*> owners;
         take(runnable, spans, [&](size_t i, Interval piece) {
@@ -156,13 +134,39 @@ void take_steps(const RequestRecord& record, bool with_mine, StepCost cost, std:
 
 }  // namespace
 
+void divide_step(const StepPart& step, Nanos time, StepCost cost, Receipt& receipt) {
+    const uint64_t all = cost(step.rows);
+    uint64_t own = 0;
+    if (step.mine != Rows{}) own = step.mine == step.rows ? all : std::min(cost(step.mine), all);
+    // With no cost to go by, a step is its owner's, if it has one.
+    const Nanos mine = all > 0 ? split<2>(time, {own, all - own})[0] : (step.mine != Rows{} ? time : 0);
+    const auto others = split<2>(time - mine, weights_of_others(step, cost));
+    receipt[Cause::others_prefill] += others[0];
+    receipt[Cause::others_decode] += others[1];
+
+    const uint64_t decoding = uint64_t{step.mine[kDecode]} + step.mine[kVerify];
+    const uint64_t again = std::min<uint64_t>(step.recomputed, step.mine[kPrefill] + decoding);
+    const uint64_t prefill_again = std::min<uint64_t>(again, step.mine[kPrefill]);
+    const uint64_t decode_new = decoding - (again - prefill_again);
+    const uint64_t wasted = std::min<uint64_t>(step.rejected, decode_new);
+    const auto parts = split<4>(mine, {step.mine[kPrefill] - prefill_again, decode_new - wasted, wasted, again});
+    receipt[Cause::own_prefill] += parts[0];
+    receipt[Cause::own_decode] += parts[1];
+    receipt[Cause::speculation_waste] += parts[2];
+    receipt[Cause::recompute] += parts[3];
+}
+
 uint64_t cost_by_rows(const std::array<uint32_t, kPhases>& rows) noexcept {
     return uint64_t{rows[0]} + rows[1] + rows[2];
 }
 
 Receipt make_receipt(const RequestRecord& record, StepCost cost) {
     check(record.done().has_value(), "a receipt is for a request that is done");
-    const Nanos accepted = record.accepted(), done = *record.done();
+    return make_receipt_until(record, *record.done(), cost);
+}
+
+Receipt make_receipt_until(const RequestRecord& record, Nanos until, StepCost cost) {
+    const Nanos accepted = record.accepted(), done = until;
     check(accepted <= done, "the steady clock does not run backwards");
 
     Receipt receipt;
@@ -173,8 +177,8 @@ Receipt make_receipt(const RequestRecord& record, StepCost cost) {
              [&](size_t, Interval piece) { receipt[cause] += piece.end - piece.begin; });
     };
 
-    take_steps(record, true, cost, gaps, receipt);
-    take_steps(record, false, cost, gaps, receipt);
+    take_steps(record, true, until, cost, gaps, receipt);
+    take_steps(record, false, until, cost, gaps, receipt);
     charge(Cause::transfer, record.transfers());
     charge(Cause::restore, record.restores());
     charge(Cause::load, record.loads());
@@ -183,7 +187,7 @@ Receipt make_receipt(const RequestRecord& record, StepCost cost) {
     charge(Cause::sample_and_text, record.texts());
     charge(Cause::mask, record.masks());
     // An event that is missing never happened before the next one that did.
-    const Nanos queued = record.queued().value_or(done);
+    const Nanos queued = std::min(record.queued().value_or(done), done);
     const Nanos tokenized = record.tokenized().value_or(queued);
     const Nanos parsed = record.parsed().value_or(tokenized);
     charge(Cause::parse, {{accepted, parsed}});

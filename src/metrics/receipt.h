@@ -16,6 +16,9 @@ using StepCost = uint64_t (*)(const std::array<uint32_t, kPhases>& rows);
 /// The simplest cost: every row costs the same.
 uint64_t cost_by_rows(const std::array<uint32_t, kPhases>& rows) noexcept;
 
+/// Adds `time`, the part of one step that counts, to the causes it is due to: own, others', recomputed, wasted.
+void divide_step(const StepPart& step, Nanos time, StepCost cost, Receipt& receipt);
+
 /// Divides [accepted, done] of a record that is done. At each instant the first that applies holds: own
 /// step, others' step while runnable, transfer, restore, load, preempted, client_slow, sample_and_text,
 /// mask, parse, tokenize, queue, scheduler. Within a step: own = what a step of only its own rows would
@@ -24,5 +27,8 @@ uint64_t cost_by_rows(const std::array<uint32_t, kPhases>& rows) noexcept;
 ///
 /// Pure: no clock. Cost: O(n log n) in the events. The result's total() is done - accepted.
 Receipt make_receipt(const RequestRecord& record, StepCost cost = cost_by_rows);
+
+/// The same of [accepted, until] only: what happened up to then. `until` is not before accepted nor after done.
+Receipt make_receipt_until(const RequestRecord& record, Nanos until, StepCost cost = cost_by_rows);
 
 }  // namespace cadans::metrics
