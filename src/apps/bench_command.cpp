@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "engine/machine_limits.h"
+#include "engine/model_work.h"
 #include "kernels/probe.h"
 #include "sched/chunk.h"
 
@@ -119,27 +120,6 @@ class Rig {
     std::vector<std::vector<PageId>> pages_;
 };
 
-/// Bytes of all matrices that one decode step reads.
-double matrix_bytes(const model::Model& model) {
-    const auto bytes = [](const kernels::PackedMatrix& w) {
-        return static_cast<double>(kernels::packed_bytes(w.type, w.rows, w.cols));
-    };
-    double sum = bytes(model.head());
-    for (uint32_t i = 0; i < model.spec().n_layers; i++) {
-        const model::LayerWeights& layer = model.layer(i);
-        for (const model::Part& part : layer.qkv) sum += bytes(part.matrix);
-        sum += bytes(layer.attn_output) + bytes(layer.ffn_gate) + bytes(layer.ffn_up) + bytes(layer.ffn_down);
-    }
-    return sum;
-}
-
-/// Operations of one prompt token: products of the layers, and attention halfway through the prompt.
-double token_operations(const model::ModelSpec& spec, double keys) {
-    const double weights =
-        double{1} * spec.n_layers * spec.width * (2.0 * spec.q_width() + 2.0 * spec.kv_width() + 3.0 * spec.ffn_width);
-    return 2.0 * weights + 4.0 * spec.n_layers * spec.q_width() * keys;
-}
-
 double kv_bytes(const ModelFacts& facts, double tokens) {
     double sum = 0;
     for (const PageGroupFacts& group : facts.groups) {
@@ -151,7 +131,7 @@ double kv_bytes(const ModelFacts& facts, double tokens) {
 
 void run_all(EngineRoom& room, const BenchSettings& s, const Limits& limits, std::vector<Measurement>& out) {
     Rig rig(room, s);
-    const model::Model& model = *room.models.front().model;
+    const ModelWork work = engine::work_of(*room.models.front().model, room.house.models.front());
     const auto measure = [&](const char* phase, uint32_t tokens, uint32_t depth, uint32_t batch, uint32_t beside,
                              const auto& run) {
         Measurement m{phase, tokens, depth, batch, beside, room.pool->threads(), {}, 0};
@@ -160,9 +140,10 @@ void run_all(EngineRoom& room, const BenchSettings& s, const Limits& limits, std
         std::ranges::sort(m.rates);
         const double middle = depth + tokens / 2.0;
         if (m.is_prefill())
-            m.share = m.median() * token_operations(model.spec(), middle) / limits.dot_operations;
+            m.share = m.median() * (work.operations_per_row + work.operations_per_key * middle) / limits.dot_operations;
         else
-            m.share = m.median() / batch * (matrix_bytes(model) + batch * kv_bytes(room.house.models.front(), middle)) /
+            m.share = m.median() / batch *
+                      (work.weight_bytes + work.head_bytes + batch * kv_bytes(room.house.models.front(), middle)) /
                       limits.read_bytes;
         out.push_back(std::move(m));
     };

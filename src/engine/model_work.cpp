@@ -1,0 +1,28 @@
+#include "engine/model_work.h"
+
+namespace cadans::engine {
+
+ModelWork work_of(const model::Model& model, const ModelFacts& facts) {
+    const model::ModelSpec& spec = model.spec();
+    const auto bytes = [](const kernels::PackedMatrix& w) {
+        return static_cast<double>(kernels::packed_bytes(w.type, w.rows, w.cols));
+    };
+    ModelWork work;
+    const double layers = spec.n_layers, width = spec.width;
+    const double weights = layers * width * (2.0 * spec.q_width() + 2.0 * spec.kv_width() + 3.0 * spec.ffn_width);
+    work.operations_per_row = 2.0 * weights;
+    work.operations_per_key = 4.0 * layers * spec.q_width();
+    work.operations_per_logits_row = 2.0 * width * spec.vocab;
+    for (uint32_t i = 0; i < spec.n_layers; i++) {
+        const model::LayerWeights& layer = model.layer(i);
+        for (const model::Part& part : layer.qkv) work.weight_bytes += bytes(part.matrix);
+        work.weight_bytes +=
+            bytes(layer.attn_output) + bytes(layer.ffn_gate) + bytes(layer.ffn_up) + bytes(layer.ffn_down);
+    }
+    work.head_bytes = bytes(model.head());
+    for (const PageGroupFacts& group : facts.groups)
+        work.bytes_per_key += static_cast<double>(group.bytes_per_page) / kPageTokens;
+    return work;
+}
+
+}  // namespace cadans::engine
