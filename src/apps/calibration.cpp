@@ -8,8 +8,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "base/random.h"
+#include "engine/machine_limits.h"
+#include "kernels/probe.h"
 
 namespace cadans::apps {
 namespace fs = std::filesystem;
@@ -50,21 +54,21 @@ std::optional<engine::CostTable> kept(const std::string& path, const engine::Cos
 }
 
 /// Under a name of its own first, so that nobody ever reads half a table.
-void keep(const std::string& path, const engine::CostTable& table) {
+void keep(const std::string& path, const std::string& text) {
     std::error_code trouble;
     fs::create_directories(fs::path(path).parent_path(), trouble);
     const std::string draft = fmt::format("{}.{}", path, ::getpid());
     bool written = false;
     {
         std::ofstream out(draft, std::ios::binary);
-        out << engine::to_json(table);
+        out << text;
         out.close();
         written = out.good();
     }
     if (written) fs::rename(draft, path, trouble);
     if (written && !trouble) return;
     fs::remove(draft, trouble);
-    spdlog::warn("the cost table could not be kept in {}: it will be measured again at the next start", path);
+    spdlog::warn("what was measured could not be kept in {}: it will be measured again at the next start", path);
 }
 
 }  // namespace
@@ -104,8 +108,30 @@ engine::CostTable cost_table_of(EngineRoom& room, LoadedModel& loaded, bool anew
         return go_on;
     });
     room.executor->drop_pages(loaded.facts.model, setup.pages);
-    if (whole) keep(path, table);
+    if (whole) keep(path, engine::to_json(table));
     return table;
+}
+
+serve::MachineLimits machine_limits(EngineRoom& room) {
+    constexpr size_t kBlock = size_t{128} << 20;  // beyond the caches of the machines that this runs on
+    uint64_t hash = 0;
+    const std::string key = fmt::format("{}|{}|{}", engine::cpu_name(), room.pool->threads(), room.table->name);
+    for (const char c : key) hash = mix64(hash ^ static_cast<unsigned char>(c));
+    const std::string path = fmt::format("{}/limits-{:016x}.json", state_folder(), hash);
+    if (fs::exists(path)) {
+        const auto text = read_text(path, kTableFileBytes);
+        const auto known = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+        if (known.is_object() && known.value("machine", "") == key && known.value("build", "") == this_build())
+            return {known.value("operations_per_second", 0.0), known.value("bytes_per_second", 0.0)};
+    }
+    const serve::MachineLimits limits{kernels::measure_dot_peak(*room.table, *room.pool),
+                                      engine::measure_read_bandwidth(*room.pool, kBlock)};
+    const nlohmann::ordered_json table = {{"machine", key},
+                                          {"build", this_build()},
+                                          {"operations_per_second", limits.operations_per_second},
+                                          {"bytes_per_second", limits.bytes_per_second}};
+    keep(path, table.dump() + "\n");
+    return limits;
 }
 
 void measure_costs(EngineRoom& room, const OnMeasure& progress) {

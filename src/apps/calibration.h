@@ -8,6 +8,7 @@
 #include "apps/engine_room.h"
 #include "engine/calibration.h"
 #include "engine/cost_table.h"
+#include "serve/machine_card.h"
 
 namespace cadans::apps {
 
@@ -20,6 +21,10 @@ engine::CostTable cost_table_of(EngineRoom& room, LoadedModel& loaded, bool anew
 
 /// Fills house.costs for all models of the room.
 void measure_costs(EngineRoom& room, const OnMeasure& progress);
+
+/// What the machine can do at best, from an earlier start of this build or measured now (some tenths of a second) and
+/// kept. Before the first step of the engine thread.
+serve::MachineLimits machine_limits(EngineRoom& room);
 
 /// $CADANS_HOME/state, else $XDG_STATE_HOME/cadans, else ~/.local/state/cadans.
 std::string state_folder();

@@ -34,6 +34,12 @@ CLI::Option* setting(CLI::App& command, const std::string& name, T& value, const
     return option->envname(variable);
 }
 
+/// Empty, or why it is none.
+std::string is_size(const std::string& text) {
+    const Result<uint64_t> size = parse_size(text);
+    return size ? std::string() : size.error().message;
+}
+
 void add_settings(CLI::App& command, ComputeSettings& s) {
     setting(command, "model", s.models, "a GGUF file, a name in the model folder, or NAME=FILE; may be given again")
         ->type_name("FILE_OR_NAME");
@@ -46,10 +52,7 @@ void add_settings(CLI::App& command, ComputeSettings& s) {
     setting(command, "kv-memory", s.kv_memory,
             "memory for the keys and values of all requests together; default: a quarter of what is free")
         ->type_name("SIZE")
-        ->check([](const std::string& text) {
-            const Result<uint64_t> size = parse_size(text);
-            return size || text.empty() ? std::string() : size.error().message;
-        });
+        ->check([](const std::string& text) { return text.empty() ? std::string() : is_size(text); });
     setting(command, "max-running", s.max_running, "requests computed side by side")->check(CLI::Range(1, 1024));
     setting(command, "prefill-chunk", s.prefill_chunk, "prompt tokens computed in one step")
         ->check(CLI::Range(1, 8192));
@@ -84,6 +87,19 @@ void add_settings(CLI::App& command, ServeSettings& s) {
     setting(command, "policy", s.policy, "who runs next")->check(CLI::IsMember(policies));
     setting(command, "record", s.record,
             "a file for what the scheduler is given and decides, without text; cadans simulate --replay reads it");
+    setting(command, "history", s.history,
+            "keep the times and counts of finished requests on disk, without a word of them: on or off")
+        ->check(CLI::IsMember({"on", "off"}));
+    setting(command, "history-size", s.history_size, "room for that; the oldest records go first")
+        ->type_name("SIZE")
+        ->check(is_size);
+    setting(command, "history-days", s.history_days, "days after which a record goes")->check(CLI::Range(1, 36500));
+    setting(command, "history-prompts", s.history_prompts, "keep the text of prompts beside their records: on or off")
+        ->check(CLI::IsMember({"on", "off"}));
+    setting(command, "otlp-endpoint", s.otlp_endpoint,
+            "an OpenTelemetry collector for spans (OTLP over HTTP), such as http://127.0.0.1:4318; no word of a prompt "
+            "is in them")
+        ->type_name("URL");
     setting(command, "insecure-no-key", s.insecure_bind, "listen beyond this machine without an API key");
 }
 
@@ -159,6 +175,42 @@ void add_run(CLI::App& app, int& exit_code) {
     });
 }
 
+void add_bench_serve(CLI::App& bench, int& exit_code) {
+    CLI::App* command = bench.add_subcommand(
+        "serve",
+        "play a workload on a running server, ours or a peer's, and tell what its clients felt; two are compared");
+    auto s = std::make_shared<BenchServeSettings>();
+    command->add_option("URL", s->urls, "addresses of one or two servers that speak OpenAI's or Ollama's dialect")
+        ->required()
+        ->expected(1, 2);
+    command->add_option("--load", s->load, "poisson, gamma, household, each with :key=value,... as of simulate")
+        ->capture_default_str()
+        ->type_name("SPEC");
+    command->add_option("--trace", s->trace, "a recorded workload instead: Azure, Mooncake, ServeGen, lengths, our own")
+        ->type_name("FILE");
+    command->add_option("--rate", s->rate, "mean requests a second, by scaling time")
+        ->check(CLI::Range(1e-9, 1e9))
+        ->type_name("R");
+    command->add_option("--duration", s->duration, "seconds in which requests begin; else all of the workload")
+        ->check(CLI::Range(1e-3, 1e9))
+        ->type_name("S");
+    command->add_option("--dialect", s->dialect, "openai or ollama; else whichever the server speaks")
+        ->check(CLI::IsMember({"openai", "ollama"}));
+    command->add_option("--model", s->model, "the model to ask; else the first that the server names");
+    command->add_option("--api-key", s->api_key, "a key, where one is asked for [CADANS_API_KEY]")
+        ->envname("CADANS_API_KEY");
+    command->add_option("--most-prompt", s->most_prompt, "cut longer prompts to so many tokens");
+    command->add_option("--most-output", s->most_output, "cut longer answers to so many tokens");
+    command->add_option("--gap-ms", s->gap_ms, "a longer gap between words is a stall")
+        ->check(CLI::Range(1e-3, 1e9))
+        ->capture_default_str();
+    command->add_option("--seed", s->seed, "for everything that is drawn")->capture_default_str();
+    command->add_option("--plot", s->plot, "a picture of how long people waited, as SVG")->type_name("FILE");
+    command->add_flag("--realtime", s->realtime, "stop-watches go before other work of this machine (root)");
+    command->add_flag("--json", s->json, "one record a server, on stdout");
+    command->callback([s, &exit_code] { exit_code = bench_serve_command(*s); });
+}
+
 void add_bench(CLI::App& app, int& exit_code) {
     CLI::App* command =
         app.add_subcommand("bench", "measure prompt reading (prefill) and writing (decode), each by itself");
@@ -196,7 +248,10 @@ void add_bench(CLI::App& app, int& exit_code) {
     command->add_flag("--fit", s->fit,
                       "measure what steps cost, for the server and 'cadans simulate --fit', and print that");
     command->add_flag("--json", s->json, "print JSON instead of a table");
-    command->callback([s, &exit_code] { exit_code = bench_command(*s); });
+    add_bench_serve(*command, exit_code);
+    command->callback([command, s, &exit_code] {
+        if (command->get_subcommands().empty()) exit_code = bench_command(*s);
+    });
 }
 
 void add_simulate(CLI::App& app, int& exit_code) {
@@ -260,6 +315,32 @@ void add_inspect(CLI::App& app, int& exit_code) {
     command->callback([options, &exit_code] { exit_code = inspect_command(*options); });
 }
 
+void add_server_address(CLI::App& command, ServerAddress& server) {
+    command.add_option("--url", server.url, "the server's address")->capture_default_str()->type_name("URL");
+    command.add_option("--api-key", server.api_key, "its key, where it asks for one [CADANS_API_KEY]")
+        ->envname("CADANS_API_KEY");
+}
+
+void add_explain(CLI::App& app, int& exit_code) {
+    CLI::App* command = app.add_subcommand("explain", "why an answer took as long as it did, in sentences");
+    auto s = std::make_shared<ExplainSettings>();
+    command->add_option("ID", s->id, "the answer's id; without one, the last that finished");
+    add_server_address(*command, s->server);
+    command->add_option("--language", s->language, "en, nl or de; else the terminal's")
+        ->check(CLI::IsMember({"en", "nl", "de"}));
+    command->add_flag("--json", s->json, "one JSON document on stdout");
+    command->callback([s, &exit_code] { exit_code = explain_command(*s); });
+}
+
+void add_top(CLI::App& app, int& exit_code) {
+    CLI::App* command = app.add_subcommand(
+        "top", "who is being served now, and what holds them up; one plain picture where stdout is no terminal");
+    auto s = std::make_shared<TopSettings>();
+    add_server_address(*command, s->server);
+    command->add_flag("--json", s->json, "one snapshot as JSON on stdout");
+    command->callback([s, &exit_code] { exit_code = top_command(*s); });
+}
+
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
@@ -269,7 +350,9 @@ int run_command_line(int argc, char** argv) {
         "  cadans run FILE \"question\"     ask in the terminal\n"
         "  cadans bench --model FILE      measure prompt reading and writing apart\n"
         "  cadans simulate --trace FILE   play a workload on the scheduler, without a model\n"
-        "  cadans inspect FILE            what is in a model file, and would it run\n"};
+        "  cadans inspect FILE            what is in a model file, and would it run\n"
+        "  cadans explain [ID]            why an answer took as long as it did\n"
+        "  cadans top                     who is being served now\n"};
     app.name("cadans");
     app.set_version_flag("--version", "cadans " CADANS_VERSION);
     app.require_subcommand(1);
@@ -280,6 +363,8 @@ int run_command_line(int argc, char** argv) {
     add_bench(app, exit_code);
     add_simulate(app, exit_code);
     add_inspect(app, exit_code);
+    add_explain(app, exit_code);
+    add_top(app, exit_code);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {

@@ -6,19 +6,25 @@
 
 namespace cadans::apps {
 
+struct BenchServeSettings;
 struct BenchSettings;
+struct ExplainSettings;
 struct InspectSettings;
 struct RunSettings;
 struct ServeSettings;
 struct SimulateSettings;
+struct TopSettings;
 
 constexpr int kInterrupted = 130;
 
 int serve_command(const ServeSettings& settings);
 int run_command(RunSettings settings);
 int bench_command(BenchSettings settings);
+int bench_serve_command(const BenchServeSettings& settings);
 int simulate_command(const SimulateSettings& settings);
 int inspect_command(const InspectSettings& settings);
+int explain_command(const ExplainSettings& settings);
+int top_command(const TopSettings& settings);
 
 /// What the process ends with after this trouble: 1, or 70 where it was ours (the reader of a model file died).
 inline int exit_code_of(const Error& error) noexcept { return error.code == ErrorCode::internal ? 70 : 1; }

@@ -14,6 +14,7 @@
 #include "apps/supervisor.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "engine/model_work.h"
 #include "metrics/metrics.h"
 #include "runtime/engine_thread.h"
 #include "runtime/fanout.h"
@@ -48,6 +49,12 @@ serve::ServerOptions options_of(const ServeSettings& s, const Life& life) {
     options.allowed_origins = s.allowed_origins;
     options.api_key = s.api_key;
     options.queue_places = s.queue;
+    options.version = CADANS_VERSION;
+    options.otlp_endpoint = s.otlp_endpoint;
+    if (s.history == "on") options.history.path = state_folder() + "/history.db";
+    options.history.most_bytes = *parse_size(s.history_size);
+    options.history.most_days = s.history_days;
+    options.history.prompts = s.history_prompts == "on";
     return options;
 }
 
@@ -68,6 +75,21 @@ struct Works {
     runtime::Loop loop;
     runtime::EngineThread engine;
 };
+
+/// What the doors show of the machine and of the settings.
+serve::MachineCard machine_of(EngineRoom& room, const ServeSettings& s) {
+    serve::MachineCard card{.version = CADANS_VERSION,
+                            .cpu = engine::cpu_name(),
+                            .isa = room.table->name,
+                            .policy = s.policy,
+                            .threads = room.pool->threads(),
+                            .limits = machine_limits(room)};
+    if (s.policy == "cadence") card.gap = room.house.limits.gap * kNanosPerMicro;
+    card.page_bytes = room.house.page_bytes;
+    card.max_running = room.house.limits.max_running;
+    card.prefix_cache = room.house.prefix_cache;
+    return card;
+}
 
 /// The tape that --record asks for; each life of the process has its own. Null where none is wanted.
 Result<std::unique_ptr<runtime::Tape>> open_tape(const ServeSettings& s, const sched::House& house, const Life& life) {
@@ -157,10 +179,16 @@ int serve_here(const ServeSettings& s, const Life& life) {
         return fail(tape.error());
     }
     {
+        serve::MachineCard machine = machine_of(**room, s);  // before the engine computes anything
         Works works(**room, s, *server, *std::move(tape));
         std::vector<serve::ModelCard> cards;
-        for (const LoadedModel& m : (*room)->models) cards.push_back(m.card);
-        server->ready(std::move(cards), works.inbox, works.fanout);
+        for (const LoadedModel& m : (*room)->models) {
+            cards.push_back(m.card);
+            cards.back().work = engine::work_of(*m.model, m.facts);
+            if (const auto& costs = (*room)->house.costs; !costs.empty())
+                cards.back().cost = costs[index(m.facts.model)];
+        }
+        server->ready(std::move(cards), works.inbox, works.fanout, std::move(machine));
         announce_gap(**room);
         announce(**room, *server, steady_now() - begin);
         http.join();

@@ -32,8 +32,31 @@ struct ServeSettings {
     uint32_t queue = 64;
     uint32_t gap_ms = 0;  ///< 0: 200, or what this machine needs
     std::string policy = "cadence";
-    std::string record;  ///< where to write what the scheduler was given and decided; empty: nowhere
+    std::string record;                   ///< where to write what the scheduler was given and decided; empty: nowhere
+    std::string history = "on";           ///< on, off: finished requests on disk
+    std::string history_size = "256M";    ///< SIZE of the file
+    uint32_t history_days = 30;           ///< older records go
+    std::string history_prompts = "off";  ///< on, off: the text of prompts too
+    std::string otlp_endpoint;            ///< a collector's address; empty: no spans are sent
     bool insecure_bind = false;
+};
+
+/// How a command reaches a running server.
+struct ServerAddress {
+    std::string url = "http://127.0.0.1:11435";
+    std::string api_key;  ///< empty: it asks for none
+};
+
+struct TopSettings {
+    ServerAddress server;
+    bool json = false;
+};
+
+struct ExplainSettings {
+    std::string id = "latest";
+    ServerAddress server;
+    std::string language;  ///< en, nl, de; empty: the terminal's
+    bool json = false;
 };
 
 struct RunSettings {
@@ -49,6 +72,19 @@ struct BenchSettings {
     std::vector<uint32_t> prompt = {512}, generate = {64}, depth = {0}, batch = {1}, beside = {0}, threads;
     uint32_t repeat = 5;
     bool fit = false;
+    bool json = false;
+};
+
+struct BenchServeSettings {
+    std::vector<std::string> urls;
+    std::string load = "poisson:rate=0.5,requests=50,prompt=256,output=64";
+    std::string trace, dialect, model, api_key, plot;
+    double rate = 0;                            ///< requests a second; 0: the workload's own
+    double duration = 0;                        ///< seconds in which requests begin; 0: all
+    double gap_ms = 200;                        ///< a longer gap is a stall
+    uint32_t most_prompt = 0, most_output = 0;  ///< longer ones are cut; 0: none is
+    uint64_t seed = 1;
+    bool realtime = false;
     bool json = false;
 };
 

@@ -12,4 +12,10 @@ Nanos steady_now() noexcept {
 
 int64_t unix_seconds() noexcept { return std::time(nullptr); }
 
+int64_t unix_millis() noexcept {
+    timespec t{};
+    clock_gettime(CLOCK_REALTIME, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / kNanosPerMilli;
+}
+
 }  // namespace cadans

@@ -11,4 +11,7 @@ Nanos steady_now() noexcept;
 /// Seconds since 1970, for `created` fields only: never for measuring.
 int64_t unix_seconds() noexcept;
 
+/// Milliseconds since 1970, to say when something was: never for measuring.
+int64_t unix_millis() noexcept;
+
 }  // namespace cadans

@@ -11,6 +11,13 @@ namespace cadans {
 
 enum class Priority : uint8_t { interactive, normal, background };
 
+inline constexpr uint32_t kPriorities = 3;
+
+constexpr const char* name(Priority priority) noexcept {
+    constexpr const char* kNames[kPriorities] = {"interactive", "normal", "background"};
+    return kNames[static_cast<uint8_t>(priority)];
+}
+
 /// Checked at the door: every id is in the vocabulary, the prompt is not empty, and
 /// prompt.size() + max_new_tokens fits the context.
 struct SequenceRequest {

@@ -68,7 +68,9 @@ Metrics::Metrics(Nanos stall_limit)
       total_(kRequestBounds),
       gap_(kPerTokenBounds),
       engine_gap_(kPerTokenBounds),
-      per_token_(kPerTokenBounds) {}
+      per_token_(kPerTokenBounds),
+      forecast_late_(kFirstTokenBounds),
+      forecast_early_(kFirstTokenBounds) {}
 
 void Metrics::count(const RequestRecord& record, const Figures& figures) {
     add(prompt_computed_, figures.computed_tokens);
@@ -95,6 +97,10 @@ void Metrics::count(const RequestRecord& record, const Figures& figures) {
     for (const Nanos gap : record.token_gaps()) engine_gap_.observe(gap);
     total_.of(cold).observe(figures.total_ns);
     add(requests_[static_cast<uint8_t>(record.outcome())], 1);
+}
+
+void Metrics::count_forecast(Nanos error) noexcept {
+    (error >= 0 ? forecast_late_ : forecast_early_).observe(error >= 0 ? error : -error);
 }
 
 void Metrics::count_refused() noexcept { add(requests_[static_cast<uint8_t>(Outcome::refused)], 1); }
@@ -152,6 +158,15 @@ std::string Metrics::exposition(const Now& now) const {
     spans("cadans_engine_token_gap_seconds", "Gaps between tokens accepted by the engine.", engine_gap_);
     spans("cadans_time_per_output_token_seconds", "Mean time per output token after the first, of each request.",
           per_token_);
+    counter("cadans_history_lost_total", "Records of finished requests that could not be kept on disk.",
+            now.history_lost);
+    page.family("cadans_spans_total", Type::counter, "Spans for OpenTelemetry, by what became of them.");
+    page.sample({{"result", "sent"}}, now.spans_sent);
+    page.sample({{"result", "lost"}}, now.spans_lost);
+    page.family("cadans_forecast_error_seconds", Type::histogram,
+                "How far off the first forecast of a first token was, by direction.");
+    page.histogram({{"direction", "late"}}, forecast_late_);
+    page.histogram({{"direction", "early"}}, forecast_early_);
     write_occupancy(page, now);
     return page.text();
 }

@@ -21,6 +21,8 @@ struct Now {
     Occupancy occupancy;                   ///< from Fanout::occupancy()
     std::vector<std::string> model_names;  ///< by ModelId
     uint64_t engine_restarts = 0;
+    uint64_t history_lost = 0;  ///< records that no disk took
+    uint64_t spans_sent = 0, spans_lost = 0;
 };
 
 /// Thread-safe: counters are atomic, nothing locks. Every family is described in docs/metrics.md.
@@ -31,10 +33,14 @@ class Metrics {
 
     /// Another limit from now on.
     void stall_limit(Nanos limit) noexcept { stall_limit_.store(limit, std::memory_order_relaxed); }
+    Nanos stall_limit() const noexcept { return stall_limit_.load(std::memory_order_relaxed); }
 
     /// Counts a request that is done. Call it at `done`, before the last frame is sent, so that a client
     /// that has the frame finds itself counted. `figures` are those of the record.
     void count(const RequestRecord& record, const Figures& figures);
+
+    /// Counts how far off a forecast of a first token was; positive: it came later.
+    void count_forecast(Nanos error) noexcept;
 
     /// Counts a request that was turned away before it had tokens (busy, too long, malformed).
     void count_refused() noexcept;
@@ -59,6 +65,7 @@ class Metrics {
     std::array<std::atomic<Nanos>, kCauses> causes_{};
     ColdAndWarm queue_, load_, prompt_, ttft_, total_;
     Histogram gap_, engine_gap_, per_token_;
+    Histogram forecast_late_, forecast_early_;
 };
 
 }  // namespace cadans::metrics

@@ -25,7 +25,8 @@ namespace {
 
 constexpr auto kResult = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kPipelineBytes = 64 << 10;  // read ahead while a request is served; beyond it we stop looking
-constexpr size_t kInlineBody = 32 << 10;     // larger bodies are parsed on the text thread
+constexpr Nanos kFeedEvery = kNanosPerSecond / 4;
+constexpr size_t kInlineBody = 32 << 10;  // larger bodies are parsed on the text thread
 
 std::chrono::nanoseconds span(Nanos nanos) { return std::chrono::nanoseconds(nanos); }
 
@@ -44,6 +45,14 @@ void keep_alive(int socket) {
 bool is_malformed(const boost::system::error_code& error) {
     const bool of_http = error.category() == http::make_error_code(http::error::bad_chunk).category();
     return of_http && error != http::error::partial_message && error != http::error::end_of_stream;
+}
+
+HttpReply made_safely(const Later& later) noexcept {
+    try {
+        return later();
+    } catch (const std::exception&) {
+        return error_reply({ErrorCode::no_memory, "not enough memory for this answer", {}}, Dialect::openai);
+    }
 }
 
 HttpRequest to_request(const http::request<http::string_body>& message) {
@@ -212,14 +221,24 @@ asio::awaitable<Connection::Next> Connection::serve_one(const std::string& head)
 
 asio::awaitable<Connection::Next> Connection::answer(HttpRequest request, bool keep) {
     Opened opened = co_await open(request);
+    if (Later* later = std::get_if<Later>(&opened)) {
+        std::function<HttpReply()> make = [&] { return made_safely(*later); };
+        HttpReply reply = co_await make_on(core_.history_thread, std::move(make));
+        opened = std::move(reply);
+    }
     if (HttpReply* reply = std::get_if<HttpReply>(&opened)) {
         core_.gate.add_origin_fields(request, *reply);
         const bool sent = co_await send_reply(request, std::move(*reply), keep);
         co_return sent&& keep ? Next::keep : Next::close;
     }
+    if (const auto* feed = std::get_if<std::unique_ptr<Feed>>(&opened)) {
+        const Next next = co_await stream(request, **feed);
+        co_return next;
+    }
     const std::unique_ptr<Generation> generation = std::get<std::unique_ptr<Generation>>(std::move(opened));
     request.id = generation->id();
-    Status started = generation->start(*core_.flights, core_.house->inbox, {core_.metrics, core_.log});
+    Status started =
+        generation->start(*core_.flights, core_.house->inbox, {core_.metrics, core_.archive, core_.board, core_.spans});
     if (!started) {
         core_.metrics.count_refused();
         const Dialect dialect = request.path.starts_with("/api/") ? Dialect::ollama : Dialect::openai;
@@ -242,16 +261,24 @@ asio::awaitable<Connection::Next> Connection::answer(HttpRequest request, bool k
 // Small bodies are read here and now; a large one must not hold up everybody's streams.
 asio::awaitable<Opened> Connection::open(const HttpRequest& request) {
     if (request.method != "POST" || request.body.size() < kInlineBody) co_return core_.doors.open(request);
-    std::optional<Opened> opened;
-    asio::post(core_.text_thread, [&, self = shared_from_this()]() mutable {
-        Opened result = core_.doors.open(request);
-        asio::post(core_.io, [&opened, self = std::move(self), result = std::move(result)]() mutable {
-            opened.emplace(std::move(result));
+    std::function<Opened()> make = [&] { return core_.doors.open(request); };
+    Opened opened = co_await make_on(core_.text_thread, std::move(make));
+    co_return opened;
+}
+
+// `make` runs on another thread; this one goes on serving others meanwhile.
+template <class Made>
+asio::awaitable<Made> Connection::make_on(asio::thread_pool& thread, std::function<Made()> make) {
+    std::optional<Made> made;
+    asio::post(thread, [&, self = shared_from_this()]() mutable {
+        Made result = make();
+        asio::post(core_.io, [&made, self = std::move(self), result = std::move(result)]() mutable {
+            made.emplace(std::move(result));
             self->signal_.cancel();
         });
     });
-    while (!opened) co_await wait(kNanosPerSecond);
-    co_return *std::move(opened);
+    while (!made) co_await wait(kNanosPerSecond);
+    co_return *std::move(made);
 }
 
 asio::awaitable<Connection::Next> Connection::stream(const HttpRequest& request, Generation& generation, bool keep) {
@@ -288,6 +315,25 @@ asio::awaitable<Connection::Next> Connection::stream(const HttpRequest& request,
         if (sent) generation.flushed(now, last_sent, waited);
     }
     generation.abandon();
+    co_return Next::close;
+}
+
+asio::awaitable<Connection::Next> Connection::stream(const HttpRequest& request, Feed& feed) {
+    HttpReply shape{.content_type = "text/event-stream", .body = {}};
+    shape.fields.emplace_back("X-Accel-Buffering", "no");
+    core_.gate.add_origin_fields(request, shape);
+    std::string head = reply_head(shape, request.id, false) + "\r\n";
+    bool sent = co_await send(head);
+    if (request.method == "HEAD") co_return Next::close;
+    watch();
+    std::string out;
+    while (sent && !gone_ && !closing_) {
+        out.clear();
+        feed.write(out);
+        sent = co_await send(out);
+        if (sent && !gone_ && !closing_) co_await wait(kFeedEvery);
+    }
+    co_await stop_watching();
     co_return Next::close;
 }
 

@@ -4,6 +4,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <functional>
 #include <memory>
@@ -33,11 +34,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
     boost::asio::awaitable<Next> serve_one(const std::string& head);
     boost::asio::awaitable<Next> answer(HttpRequest request, bool keep);
     boost::asio::awaitable<Next> stream(const HttpRequest& request, Generation& generation, bool keep);
+    boost::asio::awaitable<Next> stream(const HttpRequest& request, Feed& feed);
     boost::asio::awaitable<Next> wait_and_reply(const HttpRequest& request, Generation& generation, bool keep);
     boost::asio::awaitable<bool> send_reply(const HttpRequest& request, HttpReply reply, bool keep);
     boost::asio::awaitable<void> send_fault(int status, std::string_view message);
     boost::asio::awaitable<bool> send(std::string_view bytes, bool* waited = nullptr);
     boost::asio::awaitable<Opened> open(const HttpRequest& request);
+    template <class Made>
+    boost::asio::awaitable<Made> make_on(boost::asio::thread_pool& thread, std::function<Made()> make);
     boost::asio::awaitable<void> wait(Nanos at_most);
     boost::asio::awaitable<void> linger();
 

@@ -13,6 +13,8 @@ namespace cadans::serve {
 
 namespace {
 
+constexpr size_t kMostTraceState = 512;  ///< characters, as the recommendation asks at least
+
 Dialect dialect_of(const HttpRequest& request) {
     return request.path.starts_with("/api/") ? Dialect::ollama : Dialect::openai;
 }
@@ -43,7 +45,13 @@ std::span<const Route> Doors::routes() noexcept {
         Route{"GET", "/health/live", &Doors::live, "200 while the process answers"},
         Route{"GET", "/health/ready", &Doors::ready, "200 once requests can be served"},
         Route{"GET", "/metrics", &Doors::prometheus, "numbers for Prometheus"},
-        Route{"GET", "/cadans/v1/requests/*", &Doors::finished_request, "the record of a finished request"},
+        Route{"GET", "/cadans/v1/now", &Doors::now, "who is being served, and what the machine does"},
+        Route{"GET", "/cadans/v1/now/stream", &Doors::now_stream, "the same, a few times a second"},
+        Route{"GET", "/cadans/v1/history", &Doors::history, "finished requests together"},
+        Route{"GET", "/cadans/v1/machine", &Doors::machine, "the machine, its models and its settings"},
+        Route{"GET", "/cadans/v1/requests", &Doors::finished_requests, "the newest finished requests"},
+        Route{"GET", "/cadans/v1/requests/*", &Doors::finished_request,
+              "the record of a finished request; /explanation: in sentences"},
         Route{"GET", "/v1/models", &Doors::models, "the models"},
         Route{"GET", "/v1/models/*", &Doors::model, "one model"},
         Route{"POST", "/v1/chat/completions", &Doors::chat, "answer a conversation"},
@@ -136,8 +144,11 @@ Opened Doors::generate(const HttpRequest& request, Parse parse, const char* id_p
         return refuse(admitted.error(), busy ? static_cast<int>(inbox.retry_after_seconds(steady_now())) : 2);
     }
     std::string client_id(request.field("x-request-id").substr(0, 200));
-    return std::make_unique<Generation>(fresh_id(id_prefix), std::move(client_id), *std::move(admitted),
-                                        std::move(record));
+    auto generation = std::make_unique<Generation>(fresh_id(id_prefix), std::move(client_id), *std::move(admitted),
+                                                   std::move(record));
+    generation->part_of(metrics::read_traceparent(request.field("traceparent")),
+                        std::string(request.field("tracestate").substr(0, kMostTraceState)));
+    return generation;
 }
 
 Opened Doors::chat(const HttpRequest& request) {

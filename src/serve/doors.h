@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -10,12 +12,16 @@
 #include "metrics/metrics.h"
 #include "runtime/fanout.h"
 #include "runtime/inbox.h"
+#include "serve/archive.h"
 #include "serve/error_reply.h"
 #include "serve/generation.h"
 #include "serve/generation_request.h"
 #include "serve/http_message.h"
+#include "serve/live_board.h"
+#include "serve/machine_card.h"
+#include "serve/now_json.h"
 #include "serve/options.h"
-#include "serve/request_log.h"
+#include "serve/span_exporter.h"
 
 namespace cadans::serve {
 
@@ -24,6 +30,7 @@ struct House {
     Catalog catalog;
     runtime::Inbox& inbox;
     runtime::Fanout& fanout;
+    MachineCard machine;
 };
 
 /// Where the server stands. Thread-safe: atomics; what the pointers name is never taken away again.
@@ -35,8 +42,19 @@ struct Readiness {
     std::atomic<uint64_t> engine_restarts{0};
 };
 
-/// An answer that is there at once, or a request that goes to the engine.
-using Opened = std::variant<HttpReply, std::unique_ptr<Generation>>;
+/// An answer that may have to wait for a disk: it is made on the history's thread.
+using Later = std::function<HttpReply()>;
+
+/// Server-sent events that go on until the client leaves or the server stops. Thread rule: as Generation.
+class Feed {
+  public:
+    virtual ~Feed() = default;
+    virtual void write(std::string& out) = 0;  ///< one more frame; called a few times a second
+};
+
+/// An answer that is there at once, a request that goes to the engine, an answer that takes a while, or one without
+/// end.
+using Opened = std::variant<HttpReply, std::unique_ptr<Generation>, Later, std::unique_ptr<Feed>>;
 
 class Doors;
 
@@ -47,11 +65,17 @@ struct Route {
     const char* what;  ///< for people
 };
 
-/// Thread rule: POST routes on any thread; all others on the thread that owns the request log.
+/// Thread rule: POST routes on any thread; all others on the thread that serves.
 class Doors {
   public:
-    Doors(const ServerOptions& options, Readiness& readiness, metrics::Metrics& metrics, RequestLog& log)
-        : options_(options), readiness_(readiness), metrics_(metrics), log_(log) {}
+    Doors(const ServerOptions& options, Readiness& readiness, metrics::Metrics& metrics, Archive& archive,
+          LiveBoard& board, const SpanExporter& spans)
+        : options_(options),
+          readiness_(readiness),
+          metrics_(metrics),
+          archive_(archive),
+          board_(board),
+          spans_(spans) {}
 
     static std::span<const Route> routes() noexcept;
 
@@ -66,6 +90,11 @@ class Doors {
     Opened ready(const HttpRequest&);
     Opened prometheus(const HttpRequest&);
     Opened finished_request(const HttpRequest&);
+    Opened finished_requests(const HttpRequest&);
+    Opened history(const HttpRequest&);
+    Opened now(const HttpRequest&);
+    Opened now_stream(const HttpRequest&);
+    Opened machine(const HttpRequest&);
 
     Opened models(const HttpRequest&);
     Opened model(const HttpRequest&);
@@ -87,14 +116,22 @@ class Doors {
     using Parse = Result<GenerationRequest> (*)(const nlohmann::ordered_json&, const Catalog&);
     Opened generate(const HttpRequest& request, Parse parse, const char* id_prefix, Dialect dialect);
 
+    class NowFeed;
+    static constexpr uint32_t kMostFeeds = 32;
+    Snapshot snapshot() const;
+
     /// The house, or why there is none to ask.
     Result<const House*> house() const;
     uint64_t scope_of(const std::string& user) const;
+    std::optional<StepCost> cost_of(const std::string& model) const;  ///< thread-safe
 
     const ServerOptions& options_;
     Readiness& readiness_;
     metrics::Metrics& metrics_;
-    RequestLog& log_;
+    Archive& archive_;
+    LiveBoard& board_;
+    const SpanExporter& spans_;
+    uint32_t feeds_ = 0;
     std::atomic<uint64_t> next_request_{1};
 };
 

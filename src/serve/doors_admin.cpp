@@ -36,6 +36,9 @@ Opened Doors::ready(const HttpRequest&) {
 Opened Doors::prometheus(const HttpRequest&) {
     metrics::Now now;
     now.engine_restarts = readiness_.engine_restarts;
+    now.history_lost = archive_.lost();
+    now.spans_sent = spans_.sent();
+    now.spans_lost = spans_.lost();
     if (const House* house = readiness_.house) {
         now.occupancy = house->fanout.occupancy();
         for (const ServedModel& model : house->catalog.models()) {
@@ -45,15 +48,6 @@ Opened Doors::prometheus(const HttpRequest&) {
         }
     }
     return HttpReply{.content_type = metrics::Metrics::kContentType, .body = metrics_.exposition(now)};
-}
-
-Opened Doors::finished_request(const HttpRequest& request) {
-    const std::string id = request.path.substr(std::string_view("/cadans/v1/requests/").size());
-    const std::string* found = log_.find(id);
-    if (found == nullptr)
-        return error_reply({ErrorCode::not_found, "no finished request of this id is remembered", "id"},
-                           Dialect::openai);
-    return HttpReply{.body = *found};
 }
 
 }  // namespace cadans::serve

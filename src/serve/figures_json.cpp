@@ -16,12 +16,18 @@ void write_if_known(JsonWriter& json, const char* name, const std::optional<doub
     if (number) json.key(name).number(*number);
 }
 
+void write_receipt(JsonWriter& json, const metrics::Receipt& receipt) {
+    for (uint32_t i = 0; i < metrics::kCauses; ++i) json.key(metrics::kCauseNames[i]).number(receipt.ns[i]);
+    json.close();
+}
+
 void write_cache_miss(JsonWriter& json, const std::optional<CacheMiss>& miss) {
     if (!miss) return void(json.null());
     json.object();
     json.key("reason").text(miss->reason);
     json.key("position").number(miss->position);
-    json.key("text").text(miss->text);
+    json.key("text");
+    miss->text.empty() ? json.null() : json.text(miss->text);
     json.close();
 }
 
@@ -43,11 +49,27 @@ void write_timings(JsonWriter& json, const metrics::Timings& timings) {
     json.close();
 }
 
+void write_holders(JsonWriter& json, const std::vector<Holder>& holders) {
+    json.array();
+    for (const Holder& holder : holders) {
+        json.object().key("id").text(holder.id).key("phase").text(holder.phase());
+        json.key("ns").number(holder.total()).close();
+    }
+    json.close();
+}
+
 void write_cadans(JsonWriter& json, const RequestFacts& facts, const metrics::Figures& figures) {
     json.object();
     json.key("id").text(facts.id);
     if (!facts.client_request_id.empty()) json.key("client_request_id").text(facts.client_request_id);
+    if (!facts.trace_id.empty()) json.key("trace_id").text(facts.trace_id);
+    json.key("unix_ms").number(facts.unix_ms);
     json.key("model").text(facts.model);
+    json.key("route").text(facts.route);
+    json.key("class").text(facts.priority);
+    json.key("client");
+    facts.client.empty() ? json.null() : json.text(facts.client);
+    json.key("stream").boolean(facts.streamed);
     json.key("outcome").text(facts.outcome);
     json.key("seed").number(facts.seed);
     json.key("cold").boolean(figures.cold);
@@ -61,8 +83,12 @@ void write_cadans(JsonWriter& json, const RequestFacts& facts, const metrics::Fi
     write_or_null(json.key("output_tokens_per_second"), figures.output_tokens_per_second);
     write_or_null(json.key("per_output_token_ns"), figures.per_output_token_ns);
     json.key("receipt_ns").object();
-    for (uint32_t i = 0; i < metrics::kCauses; ++i) json.key(metrics::kCauseNames[i]).number(figures.receipt.ns[i]);
-    json.close();
+    write_receipt(json, figures.receipt);
+    json.key("first_word_ns");
+    if (figures.first_word)
+        write_receipt(json.object(), *figures.first_word);
+    else
+        json.null();
     json.key("gap_ns");
     if (figures.gap_ns) {
         json.object();
@@ -73,11 +99,21 @@ void write_cadans(JsonWriter& json, const RequestFacts& facts, const metrics::Fi
     } else {
         json.null();
     }
+    json.key("stalls").number(facts.stalls);
     json.key("prompt_tokens").number(figures.prompt_tokens);
     json.key("cached_tokens").number(figures.cached_tokens);
     json.key("computed_tokens").number(figures.computed_tokens);
     json.key("output_tokens").number(figures.output_tokens);
     write_cache_miss(json.key("cache_miss"), facts.cache_miss);
+    write_or_null(json.key("remembered_tokens"), facts.remembered_tokens);
+    write_holders(json.key("held_up_by"), facts.held_up_by);
+    json.key("forecast");
+    if (facts.forecast) {
+        json.object().key("first_token_ns").number(facts.forecast->first_token);
+        json.key("error_ns").number(facts.forecast->error).close();
+    } else {
+        json.null();
+    }
     json.key("preemptions").number(figures.preemptions);
     json.key("recomputed_tokens").number(figures.recomputed_tokens);
     json.key("speculation").object();
@@ -90,6 +126,33 @@ void write_cadans(JsonWriter& json, const RequestFacts& facts, const metrics::Fi
     json.key("decode").null();
     json.close();
     json.close();
+}
+
+history::FinishedRequest finished_request(const RequestFacts& facts, const metrics::Figures& figures) {
+    history::FinishedRequest row;
+    row.id = facts.id;
+    row.unix_ms = facts.unix_ms;
+    row.model = facts.model;
+    row.outcome = facts.outcome;
+    row.priority = facts.priority;
+    row.client = facts.client;
+    row.cold = figures.cold;
+    row.streamed = facts.streamed;
+    row.prompt_tokens = figures.prompt_tokens;
+    row.cached_tokens = figures.cached_tokens;
+    row.computed_tokens = figures.computed_tokens;
+    row.output_tokens = figures.output_tokens;
+    row.ttft_ns = figures.ttft_ns;
+    row.prompt_ns = figures.prompt_ns;
+    row.queue_ns = figures.queue_ns;
+    row.load_ns = figures.load_ns;
+    row.total_ns = figures.total_ns;
+    row.prompt_tokens_per_second = figures.prompt_tokens_per_second;
+    row.output_tokens_per_second = figures.output_tokens_per_second;
+    if (figures.gap_ns) row.gap_max_ns = figures.gap_ns->max;
+    row.stalls = facts.stalls;
+    row.longest_wait = metrics::name(figures.receipt.longest());
+    return row;
 }
 
 void write_usage(JsonWriter& json, const metrics::Figures& figures, uint32_t completion_tokens,

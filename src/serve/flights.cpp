@@ -44,7 +44,9 @@ void Flights::take(runtime::Fanout& fanout) {
         if (std::find(touched_.begin(), touched_.end(), flight.listener) == touched_.end())
             touched_.push_back(flight.listener);
     };
+    board_.foretold(line_);
     for (const Event& event : events_) {
+        board_.on(event);
         if (event.kind == EventKind::step_begin) {
             for (Flight& flight : flights_) tell(flight, event);
             continue;
@@ -55,6 +57,7 @@ void Flights::take(runtime::Fanout& fanout) {
         tell(*flight, event);
         if (event.kind == EventKind::finished) land(flight, event.seq);
     }
+    board_.settled();
     for (EventListener* listener : touched_) listener->settled();
 }
 

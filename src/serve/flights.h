@@ -8,6 +8,7 @@
 #include "flow/event.h"
 #include "runtime/fanout.h"
 #include "runtime/inbox.h"
+#include "serve/live_board.h"
 
 namespace cadans::serve {
 
@@ -20,10 +21,10 @@ class EventListener {
 };
 
 /// A place in the queue stays taken until the engine has ended every sequence of the request, also when its client is
-/// long gone. Thread rule: one thread. Borrows inbox and listeners.
+/// long gone. Thread rule: one thread. Borrows inbox, board and listeners.
 class Flights {
   public:
-    explicit Flights(runtime::Inbox& inbox) : inbox_(inbox) {}
+    Flights(runtime::Inbox& inbox, LiveBoard& board) : inbox_(inbox), board_(board) {}
 
     /// From here on `listener` hears of these sequences. Before they are submitted.
     void add(EventListener& listener, runtime::Place place, std::vector<SeqId> seqs);
@@ -58,6 +59,7 @@ class Flights {
     void land(std::list<Flight>::iterator flight, SeqId seq);
 
     runtime::Inbox& inbox_;
+    LiveBoard& board_;
     std::list<Flight> flights_;  // in order of admission
     std::unordered_map<SeqId, std::list<Flight>::iterator> by_seq_;
     std::vector<Event> events_;

@@ -11,9 +11,11 @@
 #include "metrics/request_record.h"
 #include "serve/admission.h"
 #include "serve/answer_writer.h"
+#include "serve/archive.h"
 #include "serve/flights.h"
 #include "serve/http_message.h"
-#include "serve/request_log.h"
+#include "serve/live_board.h"
+#include "serve/span_exporter.h"
 #include "serve/token_stream.h"
 
 namespace cadans::serve {
@@ -21,7 +23,9 @@ namespace cadans::serve {
 /// What a generation reports to when it has ended. All outlive it.
 struct Ledger {
     metrics::Metrics& metrics;
-    RequestLog& log;
+    Archive& archive;
+    LiveBoard& board;
+    SpanExporter& spans;
 };
 
 /// The connection drives it:
@@ -34,6 +38,12 @@ class Generation final : public EventListener {
   public:
     Generation(std::string id, std::string client_request_id, Admitted admitted, metrics::RequestRecord record);
     ~Generation() override;
+
+    /// Whoever asked is part of that trace.
+    void part_of(std::optional<metrics::TraceParent> parent, std::string state) {
+        trace_parent_ = std::move(parent);
+        trace_state_ = std::move(state);
+    }
 
     const std::string& id() const noexcept { return id_; }
     bool streams() const noexcept { return request_.stream; }
@@ -87,7 +97,12 @@ class Generation final : public EventListener {
     void write_progress(std::string& out);
     void note_text(Nanos now);
     size_t open_finishes() const noexcept;
+    LiveFacts live_facts() const;
     Closing close(metrics::Outcome outcome);
+    void remember(Closing& closing, metrics::Outcome outcome);
+    std::string send_spans(const metrics::Figures& figures, metrics::Outcome outcome);
+    uint32_t stalls() const;
+    std::optional<uint32_t> remembered_tokens() const;
     std::optional<CacheMiss> cache_miss() const;
     metrics::Outcome outcome() const noexcept;
 
@@ -98,6 +113,8 @@ class Generation final : public EventListener {
     std::vector<SequenceRequest> sequences_;
     runtime::Place place_;
     uint64_t seed_;
+    std::optional<metrics::TraceParent> trace_parent_;
+    std::string trace_state_;
     metrics::RequestRecord record_;
     std::unique_ptr<AnswerWriter> writer_;
     std::vector<Choice> choices_;

@@ -19,6 +19,11 @@ namespace cadans::serve {
 /// Which route's form the answer takes.
 enum class AnswerForm : uint8_t { chat, completion, ollama_chat, ollama_generate };
 
+constexpr const char* name(AnswerForm form) noexcept {
+    constexpr const char* kNames[] = {"chat", "completion", "ollama_chat", "ollama_generate"};
+    return kNames[static_cast<uint8_t>(form)];
+}
+
 using PromptText = std::string;
 using PromptIds = std::vector<TokenId>;
 

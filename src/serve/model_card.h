@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/ids.h"
+#include "flow/model_work.h"
+#include "flow/step_cost.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -42,6 +45,8 @@ struct ModelCard {
     uint32_t context_tokens = 0;                        ///< tokens one request may use, prompt and answer (--context)
     uint32_t trained_context_tokens = 0;                ///< what the file says
     uint64_t kv_tokens = 0;                             ///< tokens that all pages together hold (--kv-memory)
+    std::optional<StepCost> cost;                       ///< of its steps on this machine, where it was measured
+    ModelWork work;                                     ///< of its steps, for shares of the machine's limits
     ModelFile file;
 };
 

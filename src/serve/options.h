@@ -23,6 +23,14 @@ struct HttpLimits {
     Nanos drain = 30 * kNanosPerSecond;  ///< what running requests get after the first signal
 };
 
+/// What is kept of finished requests on disk.
+struct HistoryOptions {
+    std::string path;  ///< of the file; empty: nothing is kept on disk
+    uint64_t most_bytes = uint64_t{256} << 20;
+    uint32_t most_days = 30;
+    bool prompts = false;  ///< keep the text of prompts too
+};
+
 struct ServerOptions {
     std::string host = "127.0.0.1";
     uint16_t port = 11435;                      ///< 0: one that is free; Server::port() tells which
@@ -31,7 +39,10 @@ struct ServerOptions {
     std::string api_key;                        ///< empty: none is asked for
     Nanos comment_every = 5 * kNanosPerSecond;  ///< keep-alive comments in silent streams; 0: none
     uint32_t queue_places = 64;                 ///< --queue, for messages; the inbox enforces it
-    size_t remembered_requests = 4096;          ///< what GET /cadans/v1/requests/{id} can still tell
+    size_t remembered_requests = 4096;          ///< finished requests kept in memory
+    HistoryOptions history;                     ///< and on disk
+    std::string otlp_endpoint;                  ///< a collector's address for spans; empty: none are sent
+    std::string version;                        ///< of this program, to show it
     bool handle_signals = true;                 ///< SIGINT and SIGTERM drain, a second one stops
     HttpLimits limits;
 };

@@ -36,14 +36,14 @@ std::optional<HeadFault> line_fault(std::string_view line) {
     return std::nullopt;
 }
 
+}  // namespace
+
 int hex_digit(char c) {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     if (c >= 'A' && c <= 'F') return c - 'A' + 10;
     return -1;
 }
-
-}  // namespace
 
 std::optional<HeadFault> early_fault(std::string_view bytes, const HttpLimits& limits) {
     const size_t end = bytes.find("\r\n\r\n");

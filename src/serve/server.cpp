@@ -1,6 +1,7 @@
 #include "serve/server.h"
 
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <boost/asio/as_tuple.hpp>
@@ -25,6 +26,12 @@ namespace {
 
 constexpr auto kResult = asio::as_tuple(asio::use_awaitable);
 
+/// Keeping records must not take time from those who compute.
+void yield_to_others() {
+    constexpr int kPolitely = 10;
+    (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kPolitely);  // of this thread alone
+}
+
 Error bind_error(const ServerOptions& options, const error_code& error) {
     const std::string place = options.host + ":" + std::to_string(options.port);
     if (error == asio::error::address_in_use)
@@ -40,15 +47,19 @@ Error bind_error(const ServerOptions& options, const error_code& error) {
 
 }  // namespace
 
-Server::Core::Core(ServerOptions chosen, metrics::Metrics& counted)
+Server::Core::Core(ServerOptions chosen, metrics::Metrics& counted, std::optional<client::Url> collector)
     : options(std::move(chosen)),
       metrics(counted),
-      log(options.remembered_requests),
+      archive(options.history, options.remembered_requests,
+              [this](std::function<void()> work) { asio::post(history_thread, std::move(work)); }),
+      spans(std::move(collector), [this](std::function<void()> work) { asio::post(export_thread, std::move(work)); }),
       gate(options),
-      doors(options, readiness, metrics, log) {}
+      doors(options, readiness, metrics, archive, board, spans) {}
 
 Server::Core::~Core() {
     text_thread.join();
+    history_thread.join();
+    export_thread.join();
     error_code ignored;
     engine_events.close(ignored);
 }
@@ -182,7 +193,13 @@ void Server::Core::finish() {
 void Server::Core::closed(Connection& connection) { connections.erase(&connection); }
 
 Result<std::unique_ptr<Server>> Server::open(ServerOptions options, metrics::Metrics& metrics) {
-    auto core = std::make_unique<Core>(std::move(options), metrics);
+    std::optional<client::Url> collector;
+    if (!options.otlp_endpoint.empty()) {
+        auto url = client::parse_url(options.otlp_endpoint);
+        if (!url) return std::move(url).error();
+        collector = *std::move(url);
+    }
+    auto core = std::make_unique<Core>(std::move(options), metrics, std::move(collector));
     Status bound = core->bind();
     if (!bound) return std::move(bound).error();
     return std::unique_ptr<Server>(new Server(std::move(core)));
@@ -208,11 +225,11 @@ runtime::Notifier Server::notifier() noexcept {
 
 void Server::loading(double share_done) { core_->readiness.share_done = share_done; }
 
-void Server::ready(std::vector<ModelCard> cards, runtime::Inbox& inbox, runtime::Fanout& fanout) {
-    auto house = std::make_unique<House>(House{Catalog(std::move(cards)), inbox, fanout});
+void Server::ready(std::vector<ModelCard> cards, runtime::Inbox& inbox, runtime::Fanout& fanout, MachineCard machine) {
+    auto house = std::make_unique<House>(House{Catalog(std::move(cards)), inbox, fanout, std::move(machine)});
     asio::post(core_->io, [core = core_.get(), house = std::move(house)]() mutable {
         core->house = std::move(house);
-        core->flights.emplace(core->house->inbox);
+        core->flights.emplace(core->house->inbox, core->board);
         core->readiness.share_done = 1.0;
         core->readiness.house = core->house.get();
     });
@@ -238,8 +255,13 @@ Status Server::run() {
     }
     asio::co_spawn(core.io, core.accept(), asio::detached);
     asio::co_spawn(core.io, core.hear_engine(), asio::detached);
+    asio::post(core.history_thread, yield_to_others);
+    asio::post(core.export_thread, yield_to_others);
+    core.archive.begin();
     core.io.run();
     core.text_thread.join();
+    core.history_thread.join();  // what has ended is on disk
+    core.export_thread.join();   // or told
     core.readiness.house = nullptr;
     core.flights.reset();  // its places go back to the inbox, which may end before this server does
     return Ok{};

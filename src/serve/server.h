@@ -10,6 +10,7 @@
 #include "metrics/metrics.h"
 #include "runtime/fanout.h"
 #include "runtime/inbox.h"
+#include "serve/machine_card.h"
 #include "serve/model_card.h"
 #include "serve/options.h"
 
@@ -40,7 +41,7 @@ class Server {
     runtime::Notifier notifier() noexcept;  ///< wakes us when the fanout has events; for the fanout's constructor
 
     void loading(double share_done);  ///< 0 to 1, shown by /health/ready
-    void ready(std::vector<ModelCard> cards, runtime::Inbox& inbox, runtime::Fanout& fanout);
+    void ready(std::vector<ModelCard> cards, runtime::Inbox& inbox, runtime::Fanout& fanout, MachineCard machine = {});
     void failed(std::string reason);  ///< a model cannot be served: /health/ready says why, generation is 503
     void engine_restarts(uint64_t count);
 

@@ -16,6 +16,7 @@
 #include "serve/flights.h"
 #include "serve/gate.h"
 #include "serve/server.h"
+#include "serve/span_exporter.h"
 
 namespace cadans::serve {
 
@@ -23,7 +24,7 @@ class Connection;
 
 /// All members belong to the thread in run(), except where atomics say otherwise.
 struct Server::Core {
-    Core(ServerOptions chosen, metrics::Metrics& counted);
+    Core(ServerOptions chosen, metrics::Metrics& counted, std::optional<client::Url> collector);
     ~Core();
 
     Status bind();
@@ -39,7 +40,9 @@ struct Server::Core {
 
     ServerOptions options;
     metrics::Metrics& metrics;
-    RequestLog log;
+    Archive archive;
+    SpanExporter spans;
+    LiveBoard board;
     Readiness readiness;
     Gate gate;
     Doors doors;
@@ -60,7 +63,9 @@ struct Server::Core {
     boost::asio::steady_timer drain_timer{io};
     boost::asio::steady_timer force_timer{io};
     boost::asio::steady_timer accept_pause{io};
-    boost::asio::thread_pool text_thread{1};  ///< large bodies: parsing and tokenizing away from everybody's thread
+    boost::asio::thread_pool text_thread{1};     ///< large bodies: parsing and tokenizing away from everybody's thread
+    boost::asio::thread_pool history_thread{1};  ///< records to disk and back
+    boost::asio::thread_pool export_thread{1};   ///< spans to a collector
 };
 
 }  // namespace cadans::serve

@@ -1,0 +1,27 @@
+// cadans explain: why an answer took as long as it did, in sentences.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "apps/server_address.h"
+
+namespace cadans::apps {
+int explain_command(const ExplainSettings& s) {
+    const std::string language = s.language.empty() ? language_of_the_terminal() : s.language;
+    const auto reply = ask(s.server, fmt::format("/cadans/v1/requests/{}/explanation?language={}", s.id, language));
+    if (!reply) {
+        fmt::print(stderr, "cadans: {}\n", reply.error().message);
+        return 1;
+    }
+    if (s.json) {
+        std::cout << reply->dump(2) << '\n';
+        return 0;
+    }
+    fmt::print("{}\n", reply->value("id", ""));
+    for (const auto& sentence : (*reply)["sentences"]) fmt::print("{}\n", sentence.value("text", ""));
+    return 0;
+}
+
+}  // namespace cadans::apps

@@ -1,0 +1,25 @@
+// Asking a running server for a JSON document.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "apps/settings.h"
+#include "base/result.h"
+#include "client/call.h"
+
+namespace cadans::apps {
+
+/// A request to that path with the key it needs.
+client::Request request_to(const ServerAddress& server, std::string path);
+
+/// The JSON document at a path. Errors: those of client::call, and what the server says where its status is not 200.
+Result<nlohmann::ordered_json> ask(const ServerAddress& server, const std::string& path);
+
+/// What the server said went wrong.
+Error error_of(const client::Reply& reply);
+
+/// "nl" where LC_ALL, LC_MESSAGES or LANG say so; "en" where they name no language that is spoken here.
+std::string language_of_the_terminal();
+
+}  // namespace cadans::apps
