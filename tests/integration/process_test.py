@@ -120,11 +120,12 @@ def test_help_is_0_and_names_every_setting_three_times():
 def test_a_key_guards_every_route():
     key = {"Authorization": "Bearer secret"}
     with Server(models.tiny(*TINY), "--api-key", "secret", headers=key) as server:
-        for method, path in (("GET", "/v1/models"), ("GET", "/health/ready"), ("GET", "/health/live"), ("GET", "/"), ("POST", "/v1/completions"), ("POST", "/api/chat"), ("GET", "/api/tags"), ("POST", "/tokenize"),
+        for method, path in (("GET", "/v1/models"), ("GET", "/health/ready"), ("GET", "/health/live"), ("POST", "/v1/completions"), ("POST", "/api/chat"), ("GET", "/api/tags"), ("POST", "/tokenize"),
                              ("GET", "/metrics"), ("GET", "/cadans/v1/requests/x"), ("POST", "/v1/chat/completions"), ("GET", "/no/such/route")):
             body = b"{}" if method == "POST" else None
             assert server.request(method, path, body, {"Content-Type": "application/json"})[0] == 401, path
             assert server.request(method, path, body, {"Content-Type": "application/json", "Authorization": "Bearer wrong"})[0] == 401, path
+        assert server.request("GET", "/")[0] == 200     # the page holds nothing, and asks for a key itself
         assert server.get("/v1/models", key)[0] == 200 == server.get("/health/live", key)[0]
 
 
