@@ -1,11 +1,15 @@
 // The record over the real loop and scheduler: what every request is told adds up to what the machine did.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 
 #include "base/random.h"
 #include "metrics/figures.h"
 #include "metrics/receipt.h"
+#include "metrics/running_tally.h"
 #include "runtime/loop.h"
 #include "sched/static_chunk.h"
 
@@ -70,6 +74,7 @@ struct Day {
             fanout.take(events);
             for (const Event& event : events) {
                 for (auto& [seq, record] : records) record.on(event);
+                if (event.kind == EventKind::token) show(event);
                 if (event.kind == EventKind::finished) depart(event);
             }
         }
@@ -89,13 +94,37 @@ struct Day {
         ASSERT_TRUE(inbox.submit(*place, std::move(request)));
     }
 
+    /// The door turns a token into text and sends it; now and then the client does not take it at once.
+    void show(const Event& event) {
+        const auto found = records.find(event.seq);
+        if (found == records.end() || draw(3) == 0) return;  // it stays back with the next one
+        metrics::RequestRecord& record = found->second;
+        const Nanos sent = now + static_cast<Nanos>(draw(2000));
+        record.made_text({event.time, sent});
+        if (draw(20) == 0) record.waited_for_client({sent, sent + static_cast<Nanos>(draw(3 * kNanosPerMilli))});
+        record.flushed(event.seq, 1, sent);
+        now = sent;
+    }
+
     void depart(const Event& event) {
         auto node = records.extract(event.seq);
         metrics::RequestRecord& record = node.mapped();
         // The door hears of an end at once, so that no step is cut off.
-        record.done(metrics::outcome_of(event.reason), event.time);
+        record.done(metrics::outcome_of(event.reason), std::max(event.time, now));
         const metrics::Figures figures = metrics::figures_of(record);
         EXPECT_EQ(figures.receipt.total(), figures.total_ns);
+        EXPECT_EQ(figures.first_word.has_value(), figures.ttft_ns.has_value());
+        const metrics::Receipt first = figures.first_word.value_or(metrics::Receipt{});
+        EXPECT_EQ(first.total(), figures.ttft_ns.value_or(0));
+        for (uint32_t cause = 0; cause < metrics::kCauses; cause++) {
+            EXPECT_GE(figures.receipt.ns[cause], 0);
+            EXPECT_LE(first.ns[cause], figures.receipt.ns[cause] + 4);  // a step that is cut is rounded anew
+        }
+        metrics::RunningTally tally(record.accepted());
+        tally.enter(metrics::RunningTally::State::queued, *record.queued());
+        for (const metrics::StepPart& step : record.steps()) tally.step(step);
+        EXPECT_EQ(tally.spent().total(), tally.until() - record.accepted());
+        requests++;
         if (event.reason == FinishReason::length) {
             EXPECT_EQ(figures.computed_tokens, figures.prompt_tokens);
             EXPECT_TRUE(figures.prompt_ns.has_value());
@@ -115,19 +144,26 @@ struct Day {
     runtime::Loop loop;
     std::map<SeqId, metrics::RequestRecord> records;
     metrics::Receipt receipts;
-    uint64_t preemptions = 0, recomputed = 0;
+    uint64_t preemptions = 0, recomputed = 0, requests = 0;
 
   private:
     uint64_t seed_;
     uint64_t draws_ = 0;
 };
 
+uint64_t from_environment(const char* name, uint64_t otherwise) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
+}
+
 // Each step's time is shared out among those who had rows in it: over all requests, what they are told of
 // their own steps is the time that the machine was busy, to the nanosecond that rounding moves per share.
 TEST(receipts, own_steps_of_all_requests_are_the_time_the_machine_was_busy) {
     uint64_t preemptions = 0, recomputed = 0;
     metrics::Receipt all;
-    for (uint64_t seed = 0; seed < 20; seed++) {
+    const uint64_t days = from_environment("CADANS_DAYS", 125), first = from_environment("CADANS_FIRST_DAY", 0);
+    uint64_t requests = 0;
+    for (uint64_t seed = first; seed < first + days && !::testing::Test::HasFailure(); seed++) {
         Day day(seed);
         day.run();
         const Nanos own = day.receipts[Cause::own_prefill] + day.receipts[Cause::own_decode] +
@@ -135,6 +171,7 @@ TEST(receipts, own_steps_of_all_requests_are_the_time_the_machine_was_busy) {
         EXPECT_LE(std::abs(own - day.executor.busy), 2 * day.executor.shares) << "seed " << seed;
         preemptions += day.preemptions;
         recomputed += day.recomputed;
+        requests += day.requests;
         for (uint32_t cause = 0; cause < metrics::kCauses; cause++) all.ns[cause] += day.receipts.ns[cause];
     }
     EXPECT_GT(preemptions, 0u);
@@ -142,6 +179,10 @@ TEST(receipts, own_steps_of_all_requests_are_the_time_the_machine_was_busy) {
     for (const Cause cause :
          {Cause::queue, Cause::preempted, Cause::recompute, Cause::others_prefill, Cause::others_decode})
         EXPECT_GT(all[cause], 0) << metrics::name(cause);
+    std::printf("days %llu to %llu: %llu requests %llu preemptions %llu tokens again\n",
+                static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + days - 1),
+                static_cast<unsigned long long>(requests), static_cast<unsigned long long>(preemptions),
+                static_cast<unsigned long long>(recomputed));
 }
 
 }  // namespace
