@@ -108,7 +108,7 @@ Nanos answer_time(const Sums& sums) {
 
 }  // namespace
 
-Figures figures_of(const RequestRecord& record, StepCost cost) {
+Figures figures_of(const RequestRecord& record, const RowCost& cost) {
     const Sums sums = sums_of(record);
     Figures figures;
     figures.receipt = make_receipt(record, cost);

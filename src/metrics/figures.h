@@ -61,7 +61,7 @@ struct OllamaDurations {
 };
 
 /// Pure functions of a record that is done.
-Figures figures_of(const RequestRecord& record, StepCost cost = cost_by_rows);
+Figures figures_of(const RequestRecord& record, const RowCost& cost = cost_by_rows);
 Timings timings_of(const RequestRecord& record);
 OllamaDurations ollama_durations_of(const RequestRecord& record);
 

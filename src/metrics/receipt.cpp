@@ -65,7 +65,7 @@ std::array<Nanos, N> split(Nanos whole, const std::array<uint64_t, N>& weights) 
 }
 
 /// What the others' rows of one kind add to the cost of a step; `without` is the step without them.
-uint64_t marginal(StepCost cost, const Rows& rows, const Rows& without) {
+uint64_t marginal(const RowCost& cost, const Rows& rows, const Rows& without) {
     const uint64_t all = cost(rows), fewer = cost(without);
     return all > fewer ? all - fewer : 0;
 }
@@ -74,7 +74,7 @@ uint64_t sum(const Rows& rows) { return uint64_t{rows[kPrefill]} + rows[kDecode]
 
 /// The others' prefill and decode rows as weights: by marginal cost, or by number where they cost nothing
 /// extra (a small step takes as long as reading the weights does).
-std::array<uint64_t, 2> weights_of_others(const StepPart& step, StepCost cost) {
+std::array<uint64_t, 2> weights_of_others(const StepPart& step, const RowCost& cost) {
     Rows no_prefill = step.rows, no_decode = step.rows;
     no_prefill[kPrefill] = step.mine[kPrefill];
     no_decode[kDecode] = step.mine[kDecode];
@@ -96,8 +96,8 @@ std::vector<Interval> runnable_times(const RequestRecord& record, Nanos until) {
 }
 
 /// Gives the steps with (or without) rows of the request their time, and divides it.
-void take_steps(const RequestRecord& record, bool with_mine, Nanos until, StepCost cost, std::vector<Interval>& gaps,
-                Receipt& receipt) {
+void take_steps(const RequestRecord& record, bool with_mine, Nanos until, const RowCost& cost,
+                std::vector<Interval>& gaps, Receipt& receipt) {
     std::vector<Interval> spans;
     std::vector<const StepPart*> steps;  // the step of each span
     for (const StepPart& step : record.steps()) {
@@ -134,7 +134,7 @@ void take_steps(const RequestRecord& record, bool with_mine, Nanos until, StepCo
 
 }  // namespace
 
-void divide_step(const StepPart& step, Nanos time, StepCost cost, Receipt& receipt) {
+void divide_step(const StepPart& step, Nanos time, const RowCost& cost, Receipt& receipt) {
     const uint64_t all = cost(step.rows);
     uint64_t own = 0;
     if (step.mine != Rows{}) own = step.mine == step.rows ? all : std::min(cost(step.mine), all);
@@ -156,16 +156,18 @@ void divide_step(const StepPart& step, Nanos time, StepCost cost, Receipt& recei
     receipt[Cause::recompute] += parts[3];
 }
 
-uint64_t cost_by_rows(const std::array<uint32_t, kPhases>& rows) noexcept {
-    return uint64_t{rows[0]} + rows[1] + rows[2];
+uint64_t RowCost::operator()(const std::array<uint32_t, kPhases>& rows) const noexcept {
+    const uint64_t all = uint64_t{rows[0]} + rows[1] + rows[2];
+    if (all == 0) return 0;
+    return std::max(weights, row * all) + step + logits * (all - rows[static_cast<uint32_t>(Phase::prefill)]);
 }
 
-Receipt make_receipt(const RequestRecord& record, StepCost cost) {
+Receipt make_receipt(const RequestRecord& record, const RowCost& cost) {
     check(record.done().has_value(), "a receipt is for a request that is done");
     return make_receipt_until(record, *record.done(), cost);
 }
 
-Receipt make_receipt_until(const RequestRecord& record, Nanos until, StepCost cost) {
+Receipt make_receipt_until(const RequestRecord& record, Nanos until, const RowCost& cost) {
     const Nanos accepted = record.accepted(), done = until;
     check(accepted <= done, "the steady clock does not run backwards");
 

@@ -160,7 +160,7 @@ TEST(receipt, rejected_drafts_are_waste) {
 }
 
 TEST(receipt, where_more_rows_cost_nothing_extra_others_share_by_their_number) {
-    const StepCost floor = [](const std::array<uint32_t, kPhases>&) -> uint64_t { return 1000; };
+    constexpr RowCost floor{.weights = 1000, .row = 0};
     RequestRecord record(RequestId{1}, 0);
     record.queued(kSeq, 1, true, 0);
     record.on(step(1, 0, 10, 0, 1));
@@ -171,6 +171,21 @@ TEST(receipt, where_more_rows_cost_nothing_extra_others_share_by_their_number) {
     EXPECT_EQ(receipt[Cause::own_decode], 10);
     EXPECT_EQ(receipt[Cause::others_prefill], 6);
     EXPECT_EQ(receipt[Cause::others_decode], 4);
+}
+
+// A word beside a prompt of 90 rows: alone it would have waited for the weights, so most of the step is its own, and
+// only what the prompt adds is the prompt's.
+TEST(receipt, by_the_machines_cost_a_word_pays_for_the_weights_and_the_prompt_for_what_it_adds) {
+    constexpr RowCost cost{.weights = 60, .row = 1};
+    RequestRecord record(RequestId{1}, 0);
+    record.queued(kSeq, 1, true, 0);
+    record.on(step(1, 0, 910, 90, 1));
+    record.on(share(1, 0, 910, Phase::decode, 1, 1));
+    record.done(Outcome::stop, 910);
+    const Receipt fitted = make_receipt(record, cost);
+    EXPECT_EQ(fitted[Cause::own_decode], 600);
+    EXPECT_EQ(fitted[Cause::others_prefill], 310);
+    EXPECT_EQ(make_receipt(record)[Cause::own_decode], 10);  // by rows, nearly all of it would be the prompt's
 }
 
 /// A request with anything in it, in any order and overlap that a short life of ticks allows.

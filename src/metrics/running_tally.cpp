@@ -23,7 +23,7 @@ void RunningTally::settle(Nanos now) {
     }
 }
 
-void RunningTally::step(const StepPart& part, StepCost cost) {
+void RunningTally::step(const StepPart& part, const RowCost& cost) {
     const bool mine = part.mine != decltype(part.mine){};
     if (!mine && state_ != State::running) return settle(part.end);
     settle(part.begin);

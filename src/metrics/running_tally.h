@@ -37,7 +37,7 @@ class RunningTally {
     }
 
     /// A step that has ended, with or without rows of it; in order. The first with rows of it ends its queueing.
-    void step(const StepPart& part, StepCost cost = cost_by_rows);
+    void step(const StepPart& part, const RowCost& cost = cost_by_rows);
 
     /// Time that passed without a step is due to its state.
     void settle(Nanos now);

@@ -117,6 +117,7 @@ LiveFacts Generation::live_facts() const {
                     .streams = request_.stream,
                     .accepted = record_.accepted(),
                     .work = request_.model->work};
+    if (request_.model->cost) facts.cost = metrics::RowCost::of(*request_.model->cost);
     for (const SequenceRequest& sequence : sequences_) {
         facts.prompt_tokens += static_cast<uint32_t>(sequence.prompt.size());
         facts.max_output_tokens += sequence.max_new_tokens;
@@ -331,7 +332,8 @@ Closing Generation::close(metrics::Outcome outcome) {
     over_ = true;
     record_.done(outcome, now);
     Closing closing;
-    closing.figures = metrics::figures_of(record_);
+    const std::optional<StepCost>& cost = request_.model->cost;
+    closing.figures = metrics::figures_of(record_, cost ? metrics::RowCost::of(*cost) : metrics::cost_by_rows);
     closing.timings = metrics::timings_of(record_);
     closing.durations = metrics::ollama_durations_of(record_);
     for (const Choice& choice : choices_) {

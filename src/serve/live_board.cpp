@@ -159,7 +159,7 @@ void LiveBoard::tally_step(LiveRequest& live) {
             (reads ? prefill_rows : decode_rows) += share.rows;
     }
     const metrics::Spent before = live.tally.spent();
-    live.tally.step(part);
+    live.tally.step(part, live.facts.cost);
     const metrics::Spent& after = live.tally.spent();
     Nanos prefill = after.others_prefill - before.others_prefill, decode = after.others_decode - before.others_decode;
     if (const Nanos queued = after.queue - before.queue;

@@ -29,6 +29,7 @@ struct LiveFacts {
     uint32_t prompt_tokens = 0;  ///< of all its prompts
     uint64_t max_output_tokens = 0;
     ModelWork work;
+    metrics::RowCost cost = {};  ///< of its model's steps
 };
 
 /// Somebody whose rows were computed while another waited.
