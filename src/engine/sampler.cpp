@@ -12,8 +12,9 @@
 namespace cadans::engine {
 namespace {
 
-constexpr float kForbidden = -1e30F;  // the logit of a token that a bias of -inf takes out: still a number
-constexpr float kAllowed = -1e29F;    // every other logit is above this
+constexpr float kForbidden = -1e30F;   // the logit of a token that a bias of -inf takes out: still a number
+constexpr float kAllowed = -1e29F;     // every other logit is above this
+constexpr float kGreedyBelow = 1e-6F;  // noise tells no two logits apart at this temperature; below it, they overflow
 
 constexpr auto kBetter = [](const auto& a, const auto& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
@@ -45,7 +46,7 @@ bool Sampler::sample(const float* logits, const SamplingParams& params, std::spa
         choose_from = adjusted_.data();
     }
     size_t token = vocab_;
-    if (params.temperature > 0.0F) {
+    if (params.temperature >= kGreedyBelow) {
         const uint64_t noise = noise_key(params.seed, params.choice, known.size());
         token =
             k_.gumbel_argmax(choose_from, vocab_, 1.0F / params.temperature, lowest_kept(choose_from, params), noise);

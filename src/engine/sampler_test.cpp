@@ -43,6 +43,15 @@ TEST_F(SamplerTest, greedy_takes_the_largest_and_the_lowest_of_equals) {
     EXPECT_EQ(draw(logits, {.temperature = 0}), 300u);
 }
 
+TEST_F(SamplerTest, a_temperature_near_0_is_greedy) {
+    auto logits = made_up_logits(3);
+    logits[900] = 30.0F;
+    for (const float temperature : {1e-3F, 1e-6F, 1e-7F, 1e-20F, 1e-38F, 1e-45F}) {
+        EXPECT_EQ(draw(logits, {.temperature = temperature}), 900u) << temperature;
+        EXPECT_EQ(draw(logits, {.temperature = temperature, .top_k = 40, .top_p = 0.9F, .min_p = 0.1F}), 900u);
+    }
+}
+
 TEST_F(SamplerTest, the_same_seed_choice_and_position_draw_the_same_token) {
     const auto logits = made_up_logits(1);
     SamplingParams params{.seed = 5};

@@ -16,7 +16,8 @@ struct LogitBias {
 };
 
 /// Order of use: bias and penalties, temperature, top-k, top-p, min-p, then one draw with the noise of
-/// (seed, choice, absolute position). Temperature 0 is greedy: the largest logit, ties to the lowest id.
+/// (seed, choice, absolute position). Temperature 0 (or so near it that it
+/// makes no difference) is greedy: the largest logit, ties to the lowest id.
 struct SamplingParams {
     float temperature = 1.0F;
     uint32_t top_k = 0;  ///< 0: all
