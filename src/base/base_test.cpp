@@ -26,6 +26,9 @@ TEST(units, prints_sizes_and_spans_for_people) {
     EXPECT_EQ(format_duration(6'900'000'000), "6.9 s");
     EXPECT_EQ(format_duration(12'000'000), "12 ms");
     EXPECT_EQ(format_duration(125 * kNanosPerSecond), "2 min 5 s");
+    EXPECT_EQ(format_duration(119'600 * kNanosPerMilli), "2 min 0 s");
+    EXPECT_EQ(format_duration(59'960 * kNanosPerMilli), "1 min 0 s");
+    EXPECT_EQ(format_duration(999'600 * kNanosPerMicro), "1.0 s");
 }
 
 TEST(random, noise_differs_in_every_part_of_its_key) {

@@ -43,10 +43,10 @@ std::string format_duration(Nanos span) {
     const double ms = static_cast<double>(span) / 1e6;
     if (ms < 1) return fmt::format("{:.2f} ms", ms);
     if (ms < 10) return fmt::format("{:.1f} ms", ms);
-    if (ms < 1000) return fmt::format("{:.0f} ms", ms);
-    if (ms < 60'000) return fmt::format("{:.1f} s", ms / 1000);
-    return fmt::format("{:.0f} min {:.0f} s", static_cast<double>(span / (60 * kNanosPerSecond)),
-                       static_cast<double>(span % (60 * kNanosPerSecond)) / 1e9);
+    if (ms < 999.5) return fmt::format("{:.0f} ms", ms);  // what would be rounded to 1000 ms is a second
+    if (ms < 59'950) return fmt::format("{:.1f} s", ms / 1000);
+    const Nanos seconds = (span + kNanosPerSecond / 2) / kNanosPerSecond;
+    return fmt::format("{} min {} s", seconds / 60, seconds % 60);
 }
 
 }  // namespace cadans
