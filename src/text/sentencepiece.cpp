@@ -1,9 +1,12 @@
 #include "text/sentencepiece.h"
 
+#include <algorithm>
+#include <cstring>
 #include <queue>
 #include <string>
 #include <unordered_map>
 
+#include "base/random.h"
 #include "text/utf8.h"
 
 namespace cadans::text {
@@ -109,6 +112,21 @@ class Pieces {
     std::priority_queue<Candidate> queue_;
 };
 
+/// Words are a client's. The standard library's hash has no secret: whoever wrote words that all hash alike would make
+/// each look-up a walk through all of them.
+struct WordHash {
+    size_t operator()(std::string_view word) const noexcept {
+        static const uint64_t secret = fresh_seed();
+        uint64_t hash = secret ^ word.size();
+        for (; !word.empty(); word.remove_prefix(std::min<size_t>(8, word.size()))) {
+            uint64_t part = 0;
+            std::memcpy(&part, word.data(), std::min<size_t>(8, word.size()));
+            hash = mix64(hash ^ part);
+        }
+        return hash;
+    }
+};
+
 /// The end of the word at `at`: before the next space that no token could join to the character in front of it.
 size_t word_end(const Vocabulary& vocabulary, std::string_view text, size_t at) {
     uint32_t previous = kSpaceCodePoint;
@@ -131,7 +149,8 @@ void encode_sentencepiece(const Vocabulary& vocabulary, std::string_view text, b
     struct Place {
         size_t begin, end;  // of its ids among those of this call
     };
-    std::unordered_map<std::string_view, Place> known;  // a text says most of its words more than once
+    // A text says most of its words more than once.
+    std::unordered_map<std::string_view, Place, WordHash> known;
     Pieces pieces(vocabulary);
     bool after_unknown = false;
     for (size_t at = 0, end = 0; at < spelled.size(); at = end) {
