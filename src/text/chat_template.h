@@ -16,7 +16,7 @@ namespace cadans::text {
 /// What a template may use up. A template is a program from a stranger's file.
 struct TemplateLimits {
     size_t source_bytes = 1u << 20;
-    uint32_t depth = 100;             ///< nesting of the source, and of calls while running
+    uint32_t depth = 100;             ///< nesting of the source
     uint64_t steps = 4'000'000;       ///< work while rendering: nodes evaluated, and bytes handled / 64
     size_t output_bytes = 32u << 20;  ///< also the limit for any one value made on the way
 };

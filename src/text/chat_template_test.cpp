@@ -127,7 +127,7 @@ TEST(chat_template, hostile_templates_meet_a_limit) {
     RenderOptions options;
     options.limits.steps = 200'000;
     options.limits.output_bytes = 1 << 20;
-    const std::vector<std::string> sources = {
+    std::vector<std::string> sources = {
         "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}",
         "{{ 'x' * 1000000000 }}",
         "{{ [1] * 1000000000 }}",
@@ -145,8 +145,21 @@ TEST(chat_template, hostile_templates_meet_a_limit) {
         "{{ 2 ** 10000000000 }}",
         "{% for i in range(100000) %}{{ 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx' }}{% endfor %}",
     };
+    for (const char* expression :
+         {"s.strip()", "s|trim", "s.split()", "s.splitlines()|length", "s.partition('x')|length", "s|wordcount",
+          "s|truncate(1)", "s|int", "s|float", "s < s ~ 'x'", "[s] < [s, 1]"}) {
+        // Only for kHello: parse() tries templates out, and this one for longer than a test should take.
+        sources.push_back(
+            "{% if messages[0].content == 'hello' %}{% set s = ' ' * 1000000 %}{% for i in range(5000) %}{{ " +
+            std::string(expression) + " }}{% endfor %}{% endif %}");
+    }
     for (const auto& source : sources) EXPECT_FALSE(render(source, kHello, options)) << source;
     EXPECT_EQ(render(sources[0], kHello, options).error().code, ErrorCode::too_large);
+}
+
+TEST(chat_template, a_long_set_of_characters_is_stripped_in_one_walk) {
+    EXPECT_EQ(*render("{{ ('a' * 500000 ~ 'é').strip('b' * 500000 ~ 'éa') }}|{{ 'xcx'.strip('b' * 500000 ~ 'x') }}"),
+              "|c");
 }
 
 TEST(chat_template, deep_sources_meet_a_limit) {

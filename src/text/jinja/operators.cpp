@@ -162,9 +162,8 @@ bool Machine::compare(std::string_view op, const Value& a, const Value& b) {
     if (failed()) return false;
     if (op == "in") return contains(b, a);
     if (op == "not in") return !contains(b, a);
-    if (op == "==" || op == "!=") {
-        return charge(std::min(equality_cost(a), equality_cost(b))) && equal(a, b) == (op == "==");
-    }
+    if (!charge(std::min(equality_cost(a), equality_cost(b)))) return false;
+    if (op == "==" || op == "!=") return equal(a, b) == (op == "==");
     int order = 0;
     if (is_integer(a) && is_integer(b)) {
         order = to_integer(a) < to_integer(b) ? -1 : to_integer(a) > to_integer(b);

@@ -21,7 +21,9 @@ Value change_case(Machine& m, const Value& v, Args) {
 
 Value trim(Machine& m, const Value& v, Args a) {
     const Value* set = a.get(0, "chars");
-    return m.text(stripped(to_text(v), set == nullptr ? nullptr : as_text(*set), true, true));
+    const MarkedText text = to_text(v);
+    if (!m.charge(text.size() / 64)) return {};
+    return m.text(stripped(text, set == nullptr ? nullptr : as_text(*set), true, true));
 }
 
 Value replace(Machine& m, const Value& v, Args a) {
@@ -85,6 +87,7 @@ Value center(Machine& m, const Value& v, Args a) {
 
 Value truncate(Machine& m, const Value& v, Args a) {
     const MarkedText text = to_text(v);
+    if (!m.charge_bytes(text.size())) return {};
     const int64_t length = std::max<int64_t>(0, integer_or(a.get(0, "length"), 255)),
                   leeway = integer_or(a.get(3, "leeway"), 5);
     const Value *kill = a.get(1, "killwords"), *end_value = a.get(2, "end");
@@ -103,7 +106,9 @@ Value truncate(Machine& m, const Value& v, Args a) {
 }
 
 Value count_words(Machine& m, const Value& v, Args) {
-    return static_cast<int64_t>(split(m, to_text(v), nullptr, -1).size());
+    const MarkedText text = to_text(v);
+    if (!m.charge(text.size() / 64)) return {};
+    return static_cast<int64_t>(split(m, text, nullptr, -1).size());
 }
 
 Value format(Machine& m, const Value& v, Args a) { return format_percent(m, to_text(v), m.list(a.positional, true)); }

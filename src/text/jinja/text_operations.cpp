@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "text/jinja/machine.h"
 #include "text/utf8.h"
@@ -29,16 +30,26 @@ bool parts_words(uint32_t c) noexcept {
     return is_python_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
 }
 
-bool in_set(const MarkedText* set, std::string_view text, size_t at, size_t bytes) {
-    if (set == nullptr) return is_python_space(utf8_at(text, at).code_point);
-    const std::string_view wanted = text.substr(at, bytes);
-    for (size_t i = 0; i < set->size();) {
-        const size_t n = utf8_at(set->bytes(), i).bytes;
-        if (std::string_view(set->bytes()).substr(i, n) == wanted) return true;
-        i += n;
+/// The characters that are stripped: those of a text, or white space. Both texts may be a client's, and long.
+class StripSet {
+  public:
+    explicit StripSet(const MarkedText* set) : spaces_(set == nullptr) {
+        if (spaces_) return;
+        for (size_t at = 0; at < set->size();) {
+            const Utf8Char c = utf8_at(set->bytes(), at);
+            characters_.insert(c.code_point);
+            at += c.bytes;
+        }
     }
-    return false;
-}
+
+    bool holds(uint32_t code_point) const {
+        return spaces_ ? is_python_space(code_point) : characters_.contains(code_point);
+    }
+
+  private:
+    bool spaces_;
+    std::set<uint32_t> characters_;
+};
 
 /// The place where the character before `end` begins.
 size_t character_before(std::string_view text, size_t end) noexcept {
@@ -116,15 +127,16 @@ MarkedText with_case(const MarkedText& text, Case wanted) {
 
 MarkedText stripped(const MarkedText& text, const MarkedText* set, bool left, bool right) {
     const std::string& s = text.bytes();
+    const StripSet strip(set);
     size_t begin = 0, end = s.size();
     while (left && begin < end) {
-        const size_t n = utf8_at(s, begin).bytes;
-        if (!in_set(set, s, begin, n)) break;
-        begin += n;
+        const Utf8Char c = utf8_at(s, begin);
+        if (!strip.holds(c.code_point)) break;
+        begin += c.bytes;
     }
     while (right && end > begin) {
         const size_t place = character_before(s, end);
-        if (!in_set(set, s, place, end - place)) break;
+        if (!strip.holds(utf8_at(s, place).code_point)) break;
         end = place;
     }
     return text.slice(begin, end);

@@ -57,12 +57,13 @@ bool read_number(std::string_view text, Number& out, int base) {
     return !d.empty() && read.ec == std::errc() && read.ptr == d.data() + d.size();
 }
 
-Value to_int(Machine&, const Value& v, Args a) {
+Value to_int(Machine& m, const Value& v, Args a) {
     const Value *absent = a.get(0, "default"), *base_value = a.get(1, "base");
     const Value otherwise = absent == nullptr ? Value(int64_t{0}) : *absent;
     const int64_t base = base_value != nullptr && is_integer(*base_value) ? to_integer(*base_value) : 10;
     double real = 0;
     if (const MarkedText* text = as_text(v)) {
+        if (!m.charge(text->size() / 64)) return {};
         const std::string digits = stripped(*text, nullptr, true, true).bytes();
         int64_t number = 0;
         if (base >= 2 && base <= 36 && read_number(digits, number, static_cast<int>(base))) return number;
@@ -77,11 +78,12 @@ Value to_int(Machine&, const Value& v, Args a) {
     return std::abs(real) < 9.2e18 ? Value(static_cast<int64_t>(real)) : otherwise;
 }
 
-Value to_float(Machine&, const Value& v, Args a) {
+Value to_float(Machine& m, const Value& v, Args a) {
     const Value* absent = a.get(0, "default");
     double real = 0;
     if (is_number(v)) return to_real(v);
     const MarkedText* text = as_text(v);
+    if (text != nullptr && !m.charge(text->size() / 64)) return {};
     if (text != nullptr && read_number(stripped(*text, nullptr, true, true).bytes(), real, 10)) return real;
     return absent == nullptr ? Value(0.0) : *absent;
 }
