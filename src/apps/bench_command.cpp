@@ -192,6 +192,25 @@ void make_room(BenchSettings& s) {
     s.compute.max_running = std::max(std::ranges::max(s.batch), 1 + std::ranges::max(s.beside));
 }
 
+/// Whether the pages of the largest row of the table are there; every group of pages is laid out alike.
+Status check_room(const EngineRoom& room, const BenchSettings& s) {
+    const auto pages = [&](uint32_t sequences, uint32_t tokens) {
+        const uint64_t each = (uint64_t{tokens} + std::ranges::max(s.depth) + kPageTokens) / kPageTokens;
+        return tokens == 0 ? 0 : sequences * each;
+    };
+    const uint64_t needed = std::max(pages(1 + std::ranges::max(s.beside), std::ranges::max(s.prompt)),
+                                     pages(std::ranges::max(s.batch), std::ranges::max(s.generate)));
+    for (const PageGroupFacts& group : room.house.models.front().groups) {
+        if (needed * group.bytes_per_page <= room.house.page_bytes) continue;
+        return Error{
+            ErrorCode::no_memory,
+            fmt::format("the largest row needs {} for keys and values, and there are {}: raise --kv-memory, or "
+                        "measure less at once",
+                        format_size(needed * group.bytes_per_page), format_size(room.house.page_bytes))};
+    }
+    return Ok{};
+}
+
 void print_fit(const engine::CostTable& table, const EngineRoom& room) {
     const StepCost& cost = table.fit.cost;
     const auto nanos = [](uint64_t picos) { return format_duration(static_cast<Nanos>(picos / 1000)); };
@@ -220,7 +239,7 @@ int fit(BenchSettings s) {
     loading.clear();
     if (!room) {
         fmt::print(stderr, "cadans: {}\n", room.error().message);
-        return 1;
+        return exit_code_of(room.error());
     }
     Progress measuring("measuring");
     const auto table = cost_table_of(**room, (*room)->models.front(), true,
@@ -254,6 +273,10 @@ int bench_command(BenchSettings s) {
         if (!room) {
             fmt::print(stderr, "cadans: {}\n", room.error().message);
             return exit_code_of(room.error());
+        }
+        if (Status fits = check_room(**room, s); !fits) {
+            fmt::print(stderr, "cadans: {}\n", fits.error().message);
+            return exit_code_of(fits.error());
         }
         const Limits limits{kernels::measure_dot_peak(*(*room)->table, *(*room)->pool),
                             engine::measure_read_bandwidth(*(*room)->pool)};

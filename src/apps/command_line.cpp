@@ -18,6 +18,7 @@ namespace cadans::apps {
 namespace {
 
 constexpr const char* kConfigFlag = "--config";
+constexpr uint32_t kMostTokens = 1 << 24;  ///< of one request, and of one row of a benchmark
 
 /// One setting under its three names.
 template <class T>
@@ -40,6 +41,8 @@ std::string is_size(const std::string& text) {
     return size ? std::string() : size.error().message;
 }
 
+std::string is_size_or_nothing(const std::string& text) { return text.empty() ? std::string() : is_size(text); }
+
 void add_settings(CLI::App& command, ComputeSettings& s) {
     setting(command, "model", s.models, "a GGUF file, a name in the model folder, or NAME=FILE; may be given again")
         ->type_name("FILE_OR_NAME");
@@ -48,11 +51,11 @@ void add_settings(CLI::App& command, ComputeSettings& s) {
     setting(command, "threads", s.threads, "threads that compute; 0: all usable physical cores")
         ->check(CLI::Range(0, 256));
     setting(command, "context", s.context, "tokens one request may use, prompt and answer; 0: as trained, if that fits")
-        ->check(CLI::Range(0, 1 << 24));
+        ->check(CLI::Range(uint32_t{0}, kMostTokens));
     setting(command, "kv-memory", s.kv_memory,
             "memory for the keys and values of all requests together; default: a quarter of what is free")
         ->type_name("SIZE")
-        ->check([](const std::string& text) { return text.empty() ? std::string() : is_size(text); });
+        ->check(is_size_or_nothing);
     setting(command, "max-running", s.max_running, "requests computed side by side")->check(CLI::Range(1, 1024));
     setting(command, "prefill-chunk", s.prefill_chunk, "prompt tokens computed in one step")
         ->check(CLI::Range(1, 8192));
@@ -159,11 +162,19 @@ void add_run(CLI::App& app, int& exit_code) {
     command->add_option("--chat-template", settings->compute.chat_template_file,
                         "a Jinja chat template, if the file has none");
     command->add_option("--threads", settings->compute.threads, "threads that compute; 0: all usable physical cores")
+        ->check(CLI::Range(0, 256))
         ->envname("CADANS_THREADS");
     command
         ->add_option("--context", settings->compute.context,
                      "tokens of the whole conversation; 0: as trained, if that fits")
+        ->check(CLI::Range(uint32_t{0}, kMostTokens))
         ->envname("CADANS_CONTEXT");
+    command
+        ->add_option("--kv-memory", settings->compute.kv_memory,
+                     "memory for keys and values; default: a quarter of what is free")
+        ->type_name("SIZE")
+        ->check(is_size_or_nothing)
+        ->envname("CADANS_KV_MEMORY");
     command->add_option("--isa", settings->compute.isa, "forces an instruction set")->envname("CADANS_ISA");
     command->callback([settings, &exit_code] {
         if (settings->json && settings->prompt.empty()) {
@@ -218,12 +229,15 @@ void add_bench(CLI::App& app, int& exit_code) {
     command->add_option("--model", s->compute.models, "a GGUF file or a name in the model folder")->expected(1);
     command->add_option("--prompt", s->prompt, "prompt sizes in tokens; 0 leaves prefill out")
         ->delimiter(',')
+        ->check(CLI::Range(uint32_t{0}, kMostTokens))
         ->capture_default_str();
     command->add_option("--generate", s->generate, "answer sizes in tokens; 0 leaves decode out")
         ->delimiter(',')
+        ->check(CLI::Range(uint32_t{0}, kMostTokens))
         ->capture_default_str();
     command->add_option("--depth", s->depth, "tokens that stand before, already computed")
         ->delimiter(',')
+        ->check(CLI::Range(uint32_t{0}, kMostTokens))
         ->capture_default_str();
     command->add_option("--batch", s->batch, "sequences that write side by side")
         ->delimiter(',')
@@ -242,8 +256,11 @@ void add_bench(CLI::App& app, int& exit_code) {
     command->add_option("--prefill-chunk", s->compute.prefill_chunk, "prompt tokens of one step")
         ->check(CLI::Range(1, 8192))
         ->capture_default_str();
-    command->add_option("--kv-memory", s->compute.kv_memory,
-                        "memory for keys and values; default: a quarter of what is free");
+    command
+        ->add_option("--kv-memory", s->compute.kv_memory,
+                     "memory for keys and values; default: a quarter of what is free")
+        ->type_name("SIZE")
+        ->check(is_size_or_nothing);
     command->add_option("--isa", s->compute.isa, "forces an instruction set")->envname("CADANS_ISA");
     command->add_flag("--fit", s->fit,
                       "measure what steps cost, for the server and 'cadans simulate --fit', and print that");
@@ -296,9 +313,12 @@ void add_simulate(CLI::App& app, int& exit_code) {
     command->add_option("--max-running", s->room.running, "requests computed side by side")
         ->check(CLI::Range(1, 1024))
         ->capture_default_str();
-    command->add_option("--queue", s->room.queue, "requests that may wait; more are refused")->capture_default_str();
+    command->add_option("--queue", s->room.queue, "requests that may wait; more are refused")
+        ->check(CLI::Range(0, 1 << 24))
+        ->capture_default_str();
     command->add_option("--plot", s->plot, "a picture of how long people waited, as SVG")->type_name("FILE");
-    command->add_flag("!--no-cache", s->room.prefix_cache, "no prompt is found again");
+    command->add_flag_callback(
+        "--no-cache", [s] { s->room.prefix_cache = false; }, "no prompt is found again");
     command->add_flag("--json", s->json, "one record a policy, on stdout");
     command->callback([s, &exit_code] {
         const auto given = !s->trace.empty() + !s->load.empty() + !s->replay.empty();
@@ -309,9 +329,9 @@ void add_simulate(CLI::App& app, int& exit_code) {
 
 void add_inspect(CLI::App& app, int& exit_code) {
     auto options = std::make_shared<InspectSettings>();
-    CLI::App* const command = app.add_subcommand("inspect", "Show what a model file holds and whether it would run");
-    command->add_option("FILE", options->path, "A GGUF file")->required();
-    command->add_flag("--json", options->json, "One JSON document on stdout");
+    CLI::App* const command = app.add_subcommand("inspect", "what a model file holds, and whether it would run");
+    command->add_option("FILE", options->path, "a GGUF file or a name in the model folder")->required();
+    command->add_flag("--json", options->json, "one JSON document on stdout");
     command->callback([options, &exit_code] { exit_code = inspect_command(*options); });
 }
 
@@ -365,6 +385,11 @@ int run_command_line(int argc, char** argv) {
     add_inspect(app, exit_code);
     add_explain(app, exit_code);
     add_top(app, exit_code);
+    const auto is_meant = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_meant).empty()) {
+        fmt::print(stderr, "cadans: there is no command '{}'; cadans --help lists them\n", argv[1]);
+        return 2;
+    }
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {

@@ -173,10 +173,10 @@ Status fit_contexts(EngineRoom& room, const ComputeSettings& settings) {
                          fmt::format("{} for keys and values is too little for even one page of {}; raise --kv-memory",
                                      format_size(room.house.page_bytes), loaded.card.name)};
         if (settings.context != 0 && fits < settings.context)
-            return Error{ErrorCode::no_memory, fmt::format("--context {} needs more than the {} there are for keys and "
-                                                           "values; {} tokens fit: raise --kv-memory or "
-                                                           "lower --context",
-                                                           settings.context, format_size(room.house.page_bytes), fits)};
+            return Error{ErrorCode::no_memory,
+                         fmt::format("a context of {} tokens needs more than the {} there are for keys and values; {} "
+                                     "tokens fit: raise --kv-memory or ask for less",
+                                     settings.context, format_size(room.house.page_bytes), fits)};
         loaded.facts.context_tokens = std::min(loaded.facts.context_tokens, fits);
     }
     return Ok{};
@@ -201,10 +201,9 @@ Result<std::string> find_model_file(const std::string& file_or_name) {
         return Error{ErrorCode::not_found, fmt::format("there is no file {}", file_or_name), file_or_name};
     return Error{
         ErrorCode::not_found,
-        fmt::format(
-            "there is no model '{}': neither a file here nor {}; give --model a GGUF file, or run 'make serve' once to "
-            "fetch the default model",
-            file_or_name, known),
+        fmt::format("there is no model '{}': neither a file here nor {}; name a GGUF file, or run 'make serve' once to "
+                    "fetch the default model",
+                    file_or_name, known),
         file_or_name};
 }
 

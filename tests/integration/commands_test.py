@@ -119,3 +119,24 @@ def test_output_that_cannot_be_written_is_1(arguments):
     with open("/dev/full", "w") as full:
         result = subprocess.run([str(BINARY), *arguments, str(models.tiny("llama", "f32"))], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert result.returncode == 1 and "written" in result.stderr
+
+
+@pytest.mark.parametrize("arguments, word", [(("nosuch",), "nosuch"), (("bench", "--prompt", "4294967295"), "--prompt"),
+                                             (("bench", "--prompt", "1", "--depth", "4294967295"), "--depth"), (("bench", "--generate", "4294967295"), "--generate"),
+                                             (("bench", "--kv-memory", "much"), "much"), (("run", "smollm2", "hi", "--threads", "100000"), "--threads"),
+                                             (("run", "smollm2", "hi", "--context", "4294967295"), "--context"),
+                                             (("simulate", "--load", "poisson", "--queue", "4294967280"), "--queue")])
+def test_wrong_usage_is_2_and_says_where(arguments, word):
+    result = run(*arguments)
+    assert result.returncode == 2 and word in result.stderr and not result.stdout
+
+
+def test_bench_refuses_what_its_memory_cannot_hold():
+    result = run("bench", "--model", models.tiny("llama", "q4_0"), "--prompt", "0", "--generate", "32", "--batch", "256", "--repeat", "1", "--kv-memory", "1M")
+    assert result.returncode == 1 and "--kv-memory" in result.stderr and not result.stdout
+
+
+def test_inspect_finds_a_model_by_its_name(tmp_path):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "known.gguf").symlink_to(models.tiny("llama", "q4_0"))
+    assert run("inspect", "known", env={"CADANS_HOME": str(tmp_path)}).returncode == 0
