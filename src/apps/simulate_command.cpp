@@ -32,6 +32,11 @@ Result<sim::Workload> workload_of(const SimulateSettings& s) {
     auto made = s.trace.empty() ? sim::make_load(s.load, s.seed) : sim::read_trace(s.trace, s.seed);
     if (!made) return made;
     if (s.rate > 0) {
+        const size_t requests = made->arrivals.size();
+        if (static_cast<double>(requests) / s.rate > sim::kLongestSeconds)
+            return bad_input(
+                fmt::format("--rate: {} requests at {} a second take more than thirty years", requests, s.rate),
+                "--rate");
         made->scale_to(s.rate, s.seed);
     } else if (!made->timed) {
         fmt::print(stderr, "{} has no times: Poisson arrivals, {} a second (--rate)\n", made->name, kUntimedRate);

@@ -54,6 +54,10 @@ Result<Workload> renewal(const Settings& settings, bool bursty, Draws draws) {
     Workload out;
     double at = 0;
     for (double i = 0; i < value("requests"); i++) {
+        if (at > kLongestSeconds)
+            return bad_input(fmt::format("--load: {} requests at {} a second take more than thirty years",
+                                         value("requests"), value("rate")),
+                             "--load");
         Arrival one;
         one.at = std::llround(at * 1e9);
         one.prompt = draws.length(value("prompt"), value("spread"), kLongest);

@@ -41,7 +41,7 @@ bool parse_time(std::string_view text, Nanos& out) {
             fraction += (text[at] - '0') * unit;
         }
     }
-    if (part[0] < 1970 || part[0] > 9999 || part[1] - 1 > 11 || part[2] - 1 > 30 || part[3] > 23 || part[4] > 59 ||
+    if (part[0] < 1970 || part[0] > 2200 || part[1] - 1 > 11 || part[2] - 1 > 30 || part[3] > 23 || part[4] > 59 ||
         part[5] > 60)
         return false;
     const auto day = std::chrono::sys_days(std::chrono::year(static_cast<int>(part[0])) /

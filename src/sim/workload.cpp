@@ -20,7 +20,7 @@ void Workload::scale_to(double rate, uint64_t seed) {
         Draws draws(seed);
         double at = 0;
         for (Arrival& one : arrivals) {
-            one.at = std::llround(at * 1e9);
+            one.at = std::llround(std::min(at, kLongestSeconds) * 1e9);
             at += draws.exponential(1 / rate);
         }
         timed = true;

@@ -14,6 +14,9 @@ namespace cadans::sim {
 /// Token ids of a simulated prompt are names without meaning, drawn from so many.
 inline constexpr uint32_t kVocabulary = 1U << 30;
 
+/// No workload lasts longer, some thirty years: its nanoseconds stay far within 64 bits.
+inline constexpr double kLongestSeconds = 1e9;
+
 /// One request of one answer.
 struct Arrival {
     Nanos at = 0;  ///< since the workload's begin

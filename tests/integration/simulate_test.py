@@ -40,7 +40,9 @@ def test_a_cached_prefix_is_found_in_a_trace_with_hashes():
 @pytest.mark.parametrize("arguments, word", [(("--load", "flood"), "poisson"), (("--trace", "/nowhere/x"), "/nowhere/x"),
                                              (("--load", "poisson", "--slo", "never"), "--slo"), (("--load", "poisson", "--policy", "luck"), "luck"),
                                              (("--replay", str(EXCERPTS / "azure_conv_excerpt.csv")), "record"),
-                                             (("--load", "poisson", "--fit", str(EXCERPTS / "azure_conv_excerpt.csv")), "cost table")])
+                                             (("--load", "poisson", "--fit", str(EXCERPTS / "azure_conv_excerpt.csv")), "cost table"),
+                                             (("--load", "poisson:requests=20000,rate=1e-6"), "thirty years"),
+                                             (("--load", "poisson:requests=50", "--rate", "1e-9"), "thirty years")])
 def test_bad_input_is_told_in_one_line(arguments, word):
     result = run("simulate", *arguments)
     assert result.returncode == 1 and word in result.stderr and not result.stdout
