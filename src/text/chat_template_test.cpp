@@ -162,6 +162,16 @@ TEST(chat_template, a_long_set_of_characters_is_stripped_in_one_walk) {
               "|c");
 }
 
+TEST(chat_template, a_long_conversation_takes_steps_in_proportion) {
+    ordered_json messages = ordered_json::array();
+    for (int i = 0; i < 5000; i++) messages.push_back({{"role", "user"}, {"content", std::string(200, 'x')}});
+    const char* source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</{{ m.role }}>{% endfor %}";
+    const auto out = render(source, messages);
+    ASSERT_TRUE(out) << out.error().message;
+    EXPECT_EQ(out->size(), 5000U * (200 + 13));
+    EXPECT_TRUE(render("{{ ('a\n' * 200000)|replace('\n', 'b')|length }}{{ (['a'] * 100000)|join(',')|length }}"));
+}
+
 TEST(chat_template, deep_sources_meet_a_limit) {
     const auto repeat = [](const std::string& what, size_t n) {
         std::string out;

@@ -152,7 +152,7 @@ Value Machine::evaluate_concat(const Expression& e) {
     MarkedText out;
     for (const auto& p : e.parts) {
         const MarkedText more = to_text(evaluate(*p));
-        if (!charge_bytes(out.size() + more.size())) return {};
+        if (!charge_growth(out.size(), more.size())) return {};
         out.append(more);
     }
     return text(std::move(out));

@@ -102,7 +102,7 @@ class JsonWriter {
 
     void write_text(const MarkedText& text) {
         const std::string& s = text.bytes();
-        if (!machine_.charge_bytes(out_.size() + s.size())) return;
+        if (!machine_.charge_growth(out_.size(), s.size())) return;
         out_.append("\"", true);
         for (size_t at = 0; at < s.size();) {
             const Utf8Char c = utf8_at(s, at);

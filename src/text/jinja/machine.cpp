@@ -59,14 +59,16 @@ bool Machine::charge(uint64_t steps) {
     return true;
 }
 
-bool Machine::charge_bytes(size_t bytes) {
+bool Machine::charge_bytes(size_t bytes) { return charge_growth(0, bytes); }
+
+bool Machine::charge_growth(size_t bytes, size_t more) {
     if (failed()) return false;
-    if (bytes > limits_.output_bytes) {
+    if (bytes + more > limits_.output_bytes) {
         fail(fmt::format("the chat template makes a text of more than {} bytes", limits_.output_bytes),
              ErrorCode::too_large);
         return false;
     }
-    return charge(1 + bytes / 64);
+    return charge(1 + more / 64);
 }
 
 void Machine::enter() {
@@ -121,7 +123,7 @@ Scope& Machine::open_scope(Scope* around) {
 }
 
 void Machine::print(MarkedText text) {
-    if (charge_bytes(out_->size() + text.size()) && charge(text.size() / 64)) out_->append(text);
+    if (charge_growth(out_->size(), text.size())) out_->append(text);
 }
 
 Machine::Flow Machine::execute(const Body& body) {

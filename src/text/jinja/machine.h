@@ -38,6 +38,8 @@ class Machine {
     /// Takes work off the budget; false when there is none left or something failed before.
     bool charge(uint64_t steps);
     bool charge_bytes(size_t bytes);  ///< and checks that one value may be so large
+    /// The same for a text of `bytes` that `more` are added to: only those are work.
+    bool charge_growth(size_t bytes, size_t more);
 
     Value text(MarkedText text);  ///< charged by size
     Value list(std::vector<Value> items, bool tuple = false);

@@ -48,7 +48,7 @@ Value indent(Machine& m, const Value& v, Args a) {
     if (source.empty() || source.bytes().ends_with('\n')) lines.emplace_back();
     MarkedText out;
     for (size_t i = 0; i < lines.size(); i++) {
-        if (!m.charge_bytes(out.size() + indentation.size() + lines[i].size())) return {};
+        if (!m.charge_growth(out.size(), indentation.size() + lines[i].size())) return {};
         if (i > 0) out.append("\n", true);
         const bool wanted =
             i == 0 ? first != nullptr && truth(*first) : !lines[i].empty() || (blank != nullptr && truth(*blank));
@@ -65,7 +65,7 @@ Value join(Machine& m, const Value& v, Args a) {
     bool first = true;
     for (const Value& item : m.iterate(v)) {
         const MarkedText piece = to_text(attribute == nullptr ? item : m.item(item, *attribute));
-        if (!m.charge_bytes(out.size() + between.size() + piece.size())) return {};
+        if (!m.charge_growth(out.size(), between.size() + piece.size())) return {};
         if (!first) out.append(between);
         first = false;
         out.append(piece);

@@ -214,12 +214,12 @@ MarkedText replaced(Machine& machine, const MarkedText& text, const MarkedText& 
     for (int64_t count = 0; most < 0 || count < most; count++) {
         size_t found = s.find(from.bytes(), begin);
         if (from.empty()) found = count == 0 ? 0 : begin < s.size() ? begin + utf8_at(s, begin).bytes : s.npos;
-        if (found == s.npos || !machine.charge_bytes(out.size() + to.size())) break;
+        if (found == s.npos || !machine.charge_growth(out.size(), found - begin + to.size())) break;
         out.append(text, begin, found);
         out.append(to);
         begin = found + from.size();
     }
-    if (machine.charge_bytes(out.size() + s.size() - begin)) out.append(text, begin, s.size());
+    if (machine.charge_growth(out.size(), s.size() - begin)) out.append(text, begin, s.size());
     return out;
 }
 
