@@ -203,12 +203,14 @@ struct Attention {
         const size_t hd = head.head_dim;
         const auto* keys = reinterpret_cast<const uint16_t*>(page);
         const uint16_t* values = keys + hd * kPageTokens;
-        if (n > V::kScoreRows) {  // enough rows to make f32 copies worth their stores
-            widen(keys, hd * kPageTokens, tile.keys);
-            score_rows(FromFloat{tile.keys}, hd, sights, n);
-        } else {
-            score_rows(FromHalf{keys}, hd, sights, n);
+        const bool widens = V::kWidensPages && n > V::kAttentionRows;
+        if constexpr (V::kWidensPages) {
+            if (widens) {
+                widen(keys, hd * kPageTokens, tile.keys);
+                score_rows(FromFloat{tile.keys}, hd, sights, n);
+            }
         }
+        if (!widens) score_rows(FromHalf{keys}, hd, sights, n);
         soften(head, sights, n);
         size_t first = 0, end = kPageTokens, first_used = kPageTokens, end_used = 0;
         for (size_t i = 0; i < n; ++i) {
@@ -218,12 +220,13 @@ struct Attention {
             if (sights[i].end > end_used) end_used = sights[i].end;
         }
         if (first > end) first = end = 0;  // no token that all see: each row goes alone
-        if (n > V::kValueRows) {
-            widen(values + first_used * hd, (end_used - first_used) * hd, tile.values + first_used * hd);
-            sum_values(FromFloat{tile.values}, hd, first, end, sights, n);
-        } else {
-            sum_values(FromHalf{values}, hd, first, end, sights, n);
+        if constexpr (V::kWidensPages) {
+            if (widens) {
+                widen(values + first_used * hd, (end_used - first_used) * hd, tile.values + first_used * hd);
+                sum_values(FromFloat{tile.values}, hd, first, end, sights, n);
+            }
         }
+        if (!widens) sum_values(FromHalf{values}, hd, first, end, sights, n);
     }
 
     struct FromHalf {
@@ -241,33 +244,39 @@ struct Attention {
 
     template <class Source>
     static void score_rows(const Source& keys, size_t head_dim, Sight* sights, size_t n) {
-        for (size_t i = 0; i < n; i += V::kScoreRows)
-            with_count<V::kScoreRows>(
-                n - i < V::kScoreRows ? n - i : V::kScoreRows, [&](auto rows) __attribute__((always_inline)) {
-                    score_tile<rows.value>(keys, head_dim, sights + i);
-                });
+        in_even_parts<1, V::kAttentionRows>(
+            n, [&](size_t i, auto rows) __attribute__((always_inline)) {
+                constexpr size_t kTokens = 16 * V::score_vectors(rows.value);
+                for (size_t t = 0; t < kPageTokens; t += kTokens) score_tile<rows.value>(keys, head_dim, t, sights + i);
+            });
     }
 
-    /// q . k for kRows rows and 32 tokens, elements ascending.
+    /// q . k for kRows rows and a vector or two of tokens from `first` on, elements ascending.
     template <size_t kRows, class Source>
-    static void score_tile(const Source& keys, size_t head_dim, Sight* sights) {
-        F low[kRows], high[kRows];
+    static void score_tile(const Source& keys, size_t head_dim, size_t first, Sight* sights) {
+        constexpr size_t kVectors = V::score_vectors(kRows);
+        F score[kRows][kVectors];
         const float* q[kRows];
         unroll<kRows>([&](auto n) __attribute__((always_inline)) {
             q[n.value] = sights[n.value].row->q;
-            low[n.value] = high[n.value] = V::set1(0.0f);
+            unroll<kVectors>([&](auto v) __attribute__((always_inline)) { score[n.value][v.value] = V::set1(0.0f); });
         });
         for (size_t d = 0; d < head_dim; ++d) {
-            const F k_low = keys.at(d * kPageTokens), k_high = keys.at(d * kPageTokens + 16);
+            F key[kVectors];
+            unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
+                key[v.value] = keys.at(d * kPageTokens + first + 16 * v.value);
+            });
             unroll<kRows>([&](auto n) __attribute__((always_inline)) {
                 const F a = V::set1(q[n.value][d]);
-                low[n.value] = V::fma(k_low, a, low[n.value]);
-                high[n.value] = V::fma(k_high, a, high[n.value]);
+                unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
+                    score[n.value][v.value] = V::fma(key[v.value], a, score[n.value][v.value]);
+                });
             });
         }
         unroll<kRows>([&](auto n) __attribute__((always_inline)) {
-            V::store(sights[n.value].row->weights, low[n.value]);
-            V::store(sights[n.value].row->weights + 16, high[n.value]);
+            unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
+                V::store(sights[n.value].row->weights + first + 16 * v.value, score[n.value][v.value]);
+            });
         });
     }
 
@@ -330,28 +339,24 @@ struct Attention {
     /// acc = acc * keep + sum of weight * value, tokens ascending; [first, end) is what every row sees.
     template <class Source>
     static void sum_values(const Source& values, size_t head_dim, size_t first, size_t end, Sight* sights, size_t n) {
-        for (size_t i = 0; i < n; i += V::kValueRows) {
-            const size_t count = n - i < V::kValueRows ? n - i : V::kValueRows;
-            for (size_t j = i; j < i + count; ++j)
-                if (sights[j].first < first) sum_range<1>(values, head_dim, sights[j].first, first, sights + j);
-            if (first < end)
-                with_count<V::kValueRows>(
-                    count, [&](auto rows) __attribute__((always_inline)) {
-                        sum_range<rows.value>(values, head_dim, first, end, sights + i);
-                    });
-            for (size_t j = i; j < i + count; ++j)
-                if (sights[j].end > end)
-                    sum_range<1>(values, head_dim, sights[j].first > end ? sights[j].first : end, sights[j].end,
-                                 sights + j);
-        }
+        for (size_t j = 0; j < n; ++j)
+            if (sights[j].first < first) sum_range<1>(values, head_dim, sights[j].first, first, sights + j);
+        if (first < end)
+            in_even_parts<1, V::kAttentionRows>(
+                n, [&](size_t i, auto rows) __attribute__((always_inline)) {
+                    sum_range<rows.value>(values, head_dim, first, end, sights + i);
+                });
+        for (size_t j = 0; j < n; ++j)
+            if (sights[j].end > end)
+                sum_range<1>(values, head_dim, sights[j].first > end ? sights[j].first : end, sights[j].end,
+                             sights + j);
     }
 
     template <size_t kRows, class Source>
     static void sum_range(const Source& values, size_t head_dim, size_t first, size_t end, Sight* sights) {
-        constexpr size_t kStep = 16 * V::kValueVectors;
+        constexpr size_t kVectors = V::value_vectors(kRows), kStep = 16 * kVectors;
         size_t d = 0;
-        for (; d + kStep <= head_dim; d += kStep)
-            sum_block<kRows, V::kValueVectors>(values, head_dim, d, first, end, sights);
+        for (; d + kStep <= head_dim; d += kStep) sum_block<kRows, kVectors>(values, head_dim, d, first, end, sights);
         for (; d < head_dim; d += 16) sum_block<kRows, 1>(values, head_dim, d, first, end, sights);
         for (size_t n = 0; n < kRows; ++n) sights[n].keep = 1.0f;  // taken once
     }

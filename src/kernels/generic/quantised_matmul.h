@@ -65,33 +65,31 @@ void expand(const PanelRegions& panel, size_t first, size_t count, ReadScales re
     read(panel.scales, first, count, out.scales);
 }
 
-/// All input rows in tiles of nearly equal size, so that a remainder costs little and few sizes are compiled.
+/// `panels` (a multiple of kPanels) expanded panels times all input rows. Rows come in tiles of nearly equal size, so
+/// that a remainder costs little and few sizes are compiled; while a tile's rows are in L1, every panel meets them.
 template <class V, class Shape, size_t kPanels>
-void tile_rows(const Expanded* weights, size_t first, size_t count, int zero_shift, size_t n, const TileRows<V>& at) {
+void tile_rows(const Expanded* weights, size_t panels, size_t first, size_t count, int zero_shift, size_t n,
+               const TileRows<V>& at) {
     constexpr size_t kMost = V::kTileRows;
-    // The smallest tile that an even cut of more than kDirectRows rows gives.
-    constexpr size_t kLeast = smallest_share(V::kDirectRows + 1, kMost);
-    size_t done = 0;
-    for (size_t tiles = (n + kMost - 1) / kMost; tiles > 0; --tiles) {
-        const size_t rows = (n - done + tiles - 1) / tiles;
-        unroll<kMost - kLeast + 1>([&](auto i) __attribute__((always_inline)) {
-            if (rows == i.value + kLeast)
-                tile<V, Shape, kPanels, i.value + kLeast>(weights, first, count, zero_shift, at.from(done));
+    in_even_parts<smallest_share(V::kDirectRows + 1, kMost), kMost>(
+        n, [&](size_t row, auto rows) __attribute__((always_inline)) {
+            for (size_t p = 0; p < panels; p += kPanels)
+                tile<V, Shape, kPanels, rows.value>(weights + p, first, count, zero_shift,
+                                                    at.from(row, 16 * p, 16 * kPanels));
         });
-        done += rows;
-    }
 }
 
-/// kPanels panels times all input rows.
+/// `panels` (a multiple of kPanels, at most V::kExpandPanels) panels times all input rows.
 template <class V, class L, size_t kPanels>
-void expanded_panels(const std::byte* panel, size_t stride, size_t groups, size_t n, const TileRows<V>& at) {
-    Expanded weights[kPanels];
+void expanded_panels(const std::byte* panel, size_t stride, size_t panels, size_t groups, size_t n,
+                     const TileRows<V>& at) {
+    Expanded weights[V::kExpandPanels];
     for (size_t first = 0; first < groups; first += kExpandGroups) {
         const size_t count = groups - first < kExpandGroups ? groups - first : kExpandGroups;
-        for (size_t p = 0; p < kPanels; ++p)
+        for (size_t p = 0; p < panels; ++p)
             expand<V, L::kBits>(regions_of<V, L>(panel + p * stride, groups), first, count, read_scales<V, L>,
                                 weights[p]);
-        tile_rows<V, ShapeOf<V, L>, kPanels>(weights, first, count, L::kZeroShift, n, at);
+        tile_rows<V, ShapeOf<V, L>, kPanels>(weights, panels, first, count, L::kZeroShift, n, at);
     }
 }
 
@@ -117,11 +115,15 @@ void quantised_matmul(const PackedMatrix& w, size_t panel_begin, size_t panel_en
                                                       to(1));
                 });
             ++p;
-        } else if (V::kTilePanels == 2 && p + 2 <= panel_end) {
-            expanded_panels<V, L, V::kTilePanels>(panel, stride, groups, x.n, to(2));
-            p += 2;
+            continue;
+        }
+        const size_t left = panel_end - p < V::kExpandPanels ? panel_end - p : V::kExpandPanels;
+        const size_t whole = left / V::kTilePanels * V::kTilePanels;
+        if (whole > 0) {
+            expanded_panels<V, L, V::kTilePanels>(panel, stride, whole, groups, x.n, to(whole));
+            p += whole;
         } else {
-            expanded_panels<V, L, 1>(panel, stride, groups, x.n, to(1));
+            expanded_panels<V, L, 1>(panel, stride, 1, groups, x.n, to(1));
             ++p;
         }
     }

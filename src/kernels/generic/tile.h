@@ -120,8 +120,10 @@ struct TileRows {
     size_t out_stride;
     size_t live_rows;  ///< columns of out that exist
 
-    [[gnu::always_inline]] TileRows from(size_t n) const {
-        return {x + n * x_stride, x_stride, out + n * out_stride, out_stride, live_rows};
+    /// The part that starts at input row n and at this column of out.
+    [[gnu::always_inline]] TileRows from(size_t n, size_t column, size_t columns) const {
+        const size_t live = live_rows - column;
+        return {x + n * x_stride, x_stride, out + n * out_stride + column, out_stride, live < columns ? live : columns};
     }
 };
 

@@ -28,8 +28,21 @@ template <size_t kMost, class F>
     });
 }
 
-/// The smallest part that any n >= `from` gives when it is cut into as few parts of at most `most` as there can be,
-/// as even as they can be.
+/// Calls f(first, Constant<count>{}) for parts of [0, n): as few as there can be of at most kMost, as even as they can
+/// be. kLeast is the smallest that can come up; parts from there on are compiled.
+template <size_t kLeast, size_t kMost, class F>
+[[gnu::always_inline]] inline void in_even_parts(size_t n, const F& f) {
+    size_t done = 0;
+    for (size_t parts = (n + kMost - 1) / kMost; parts > 0; --parts) {
+        const size_t count = (n - done + parts - 1) / parts;
+        unroll<kMost - kLeast + 1>([&](auto i) __attribute__((always_inline)) {
+            if (count == i.value + kLeast) f(done, Constant<i.value + kLeast>{});
+        });
+        done += count;
+    }
+}
+
+/// The smallest part into which in_even_parts cuts any n >= `from`.
 constexpr size_t smallest_share(size_t from, size_t most) {
     size_t smallest = most;
     for (size_t n = from; n < from + most * most; ++n) {

@@ -9,9 +9,12 @@ namespace cadans::kernels {
 struct Avx512Shape {
     static constexpr bool kSignedBytes = false;       ///< 8-bit codes enter the dot with 128 taken away
     static constexpr int dot_bits(int) { return 8; }  ///< one instruction for all widths
-    static constexpr size_t kTilePanels = 2, kTileRows = 6, kDirectRows = 6;
+    static constexpr size_t kTilePanels = 2, kTileRows = 6, kDirectRows = 6, kExpandPanels = 2;
     static constexpr size_t kFloatPanels = 2, kFloatRows = 6, kFloatGemvPanels = 8;
-    static constexpr size_t kScoreRows = 6, kValueRows = 6, kValueVectors = 4;
+    static constexpr size_t kAttentionRows = 6;
+    static constexpr size_t score_vectors(size_t) { return 2; }
+    static constexpr size_t value_vectors(size_t) { return 4; }
+    static constexpr bool kWidensPages = true;  ///< conversion from f16 takes a port of the products
 };
 
 }  // namespace cadans::kernels

@@ -24,9 +24,12 @@ struct Scalar {
 
     static constexpr bool kSignedBytes = false;  ///< 8-bit codes enter the dot with 128 taken away
     static constexpr int dot_bits(int) { return 8; }
-    static constexpr size_t kTilePanels = 1, kTileRows = 2, kDirectRows = 0;
+    static constexpr size_t kTilePanels = 1, kTileRows = 2, kDirectRows = 0, kExpandPanels = 1;
     static constexpr size_t kFloatPanels = 1, kFloatRows = 4, kFloatGemvPanels = 1;
-    static constexpr size_t kScoreRows = 2, kValueRows = 2, kValueVectors = 2;
+    static constexpr size_t kAttentionRows = 2;                  ///< query rows that share what they read of a page
+    static constexpr size_t score_vectors(size_t) { return 2; }  ///< for so many rows, of 16 tokens
+    static constexpr size_t value_vectors(size_t) { return 2; }  ///< for so many rows, of 16 elements of a head
+    static constexpr bool kWidensPages = true;  ///< f32 copies of a page pay when more rows than these read it
 
     template <class Op>
     static F each(const Op& op) {

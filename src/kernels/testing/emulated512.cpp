@@ -10,16 +10,18 @@ namespace {
 /// Plain lanes in place of registers; everything that is cut, is cut as Avx512 cuts it.
 struct Emulated512 : Scalar, Avx512Shape {
     using Avx512Shape::dot_bits;
+    using Avx512Shape::kAttentionRows;
     using Avx512Shape::kDirectRows;
+    using Avx512Shape::kExpandPanels;
     using Avx512Shape::kFloatGemvPanels;
     using Avx512Shape::kFloatPanels;
     using Avx512Shape::kFloatRows;
-    using Avx512Shape::kScoreRows;
     using Avx512Shape::kSignedBytes;
     using Avx512Shape::kTilePanels;
     using Avx512Shape::kTileRows;
-    using Avx512Shape::kValueRows;
-    using Avx512Shape::kValueVectors;
+    using Avx512Shape::kWidensPages;
+    using Avx512Shape::score_vectors;
+    using Avx512Shape::value_vectors;
 };
 
 }  // namespace
