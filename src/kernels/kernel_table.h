@@ -17,10 +17,10 @@ inline constexpr size_t kSpanKeys = 512;  ///< keys whose softmax is folded befo
 /// 32 elements of an activation row, quantised: x[i] is about scale * codes[i], codes in [-127, 127].
 struct ActivationGroup {
     int8_t codes[kGroup];
-    float scale;         ///< largest magnitude / 127; 0 for a group of zeros
-    float scaled_sum;    ///< scale * float(sum of codes)
-    int32_t neg_sum;     ///< -(sum of all codes)
-    int32_t neg_sum_hi;  ///< -(sum of codes[16..31])
+    float scale;              ///< largest magnitude / 127; 0 for a group of zeros
+    float scaled_sum;         ///< scale * float(sum of codes)
+    int16_t neg_pairs[2];     ///< -(sum of codes[i] with i % 4 below 2), then with i % 4 from 2 on
+    int16_t neg_pairs_hi[2];  ///< the same of codes[16..31]
 };
 static_assert(sizeof(ActivationGroup) == 48);
 

@@ -132,17 +132,20 @@ TEST(rows, quantises_to_the_nearest_code) {
         EXPECT_EQ(std::memcmp(two_steps.data(), fused.data(), activation_bytes(n)), 0) << table->name;
     }
     for (size_t g = 0; g < n / kGroup; ++g) {
-        int sum = 0, high = 0;
+        int sum = 0, pairs[2] = {}, high[2] = {};
         for (size_t i = 0; i < kGroup; ++i) {
             const int code = first[g].codes[i];
             EXPECT_LE(std::abs(code), 127);
             EXPECT_NEAR(first[g].scale * static_cast<float>(code), a[g * kGroup + i],
                         first[g].scale * 0.5001f + 1e-38f);
             sum += code;
-            if (i >= 16) high += code;
+            pairs[i / 2 % 2] += code;
+            if (i >= 16) high[i / 2 % 2] += code;
         }
-        EXPECT_EQ(first[g].neg_sum, -sum);
-        EXPECT_EQ(first[g].neg_sum_hi, -high);
+        for (size_t i = 0; i < 2; ++i) {
+            EXPECT_EQ(first[g].neg_pairs[i], -pairs[i]);
+            EXPECT_EQ(first[g].neg_pairs_hi[i], -high[i]);
+        }
         EXPECT_EQ(first[g].scaled_sum, first[g].scale * static_cast<float>(sum));
     }
     EXPECT_EQ(first[0].scale, 0.0f);

@@ -11,6 +11,7 @@ inline constexpr size_t kExpandGroups = 8;  // 256 inputs: one block of the K fo
 /// Codes of one group, unpacked from the panel as they are asked for.
 template <class V, int kBits>
 struct PackedCodes {
+    static constexpr bool kExpanded = false;
     const std::byte* low;
     const std::byte* high;
 
@@ -43,6 +44,7 @@ struct PackedCodes {
 /// Codes of one group, already bytes.
 template <class V>
 struct ExpandedCodes {
+    static constexpr bool kExpanded = true;
     const std::byte* bytes;
 
     template <size_t kChunk>
@@ -54,6 +56,7 @@ struct ExpandedCodes {
 /// A view of a source that starts at a later chunk: the second half of a group.
 template <class V, class Source, size_t kFirst>
 struct FromChunk {
+    static constexpr bool kExpanded = Source::kExpanded;
     const Source& source;
 
     template <size_t kChunk>

@@ -33,6 +33,7 @@ void direct_panel(const PanelRegions& panel, size_t groups, ReadScales read, con
         acc[0][n.value] = V::set1(0.0f);
         rows[n.value] = reinterpret_cast<const ActivationGroup*>(at.x + n.value * at.x_stride);
     });
+    const typename V::I zero = zero_pairs<V>(Form::kZeroShift);
     GroupScales scales;
     for (size_t first = 0; first < groups; first += kExpandGroups) {
         const size_t count = groups - first < kExpandGroups ? groups - first : kExpandGroups;
@@ -43,7 +44,7 @@ void direct_panel(const PanelRegions& panel, size_t groups, ReadScales read, con
                 {panel.low + g * Form::kCodeBytes, panel.high + g * Form::kHighBytes}};
             const float* scale[1] = {scales.scale[Form::kHalfGroup ? 2 * i : i]};
             const float* min[1] = {scales.min[i]};
-            fold_group<V, Shape, 1, kRows>(codes, scale, min, rows, FixedZero<V, Form::kZeroShift>{}, acc);
+            fold_group<V, Shape, 1, kRows>(codes, scale, min, rows, zero, acc);
             unroll<kRows>([&](auto n) __attribute__((always_inline)) { ++rows[n.value]; });
         }
     }
@@ -59,7 +60,7 @@ void expand(const PanelRegions& panel, size_t first, size_t count, ReadScales re
         const size_t g = first + i;
         const PackedCodes<V, kBits> codes{panel.low + g * Form::kCodeBytes, panel.high + g * Form::kHighBytes};
         unroll<8>([&](auto c) __attribute__((always_inline)) {
-            V::bstore(out.codes[i] + 64 * c.value, codes.template chunk<c.value>());
+            V::bstore(out.codes[i] + 64 * c.value, V::template expanded<kBits>(codes.template chunk<c.value>()));
         });
     }
     read(panel.scales, first, count, out.scales);

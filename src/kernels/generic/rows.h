@@ -84,10 +84,11 @@ struct Rows {
         V::store_s8(out.codes, low);
         V::store_s8(out.codes + 16, high);
         out.scale = zero ? 0.0f : largest / 127.0f;
-        const int32_t sum_low = V::sum_s8(out.codes), sum_high = V::sum_s8(out.codes + 16);
-        out.scaled_sum = out.scale * static_cast<float>(sum_low + sum_high);
-        out.neg_sum = -(sum_low + sum_high);
-        out.neg_sum_hi = -sum_high;
+        int16_t low_pairs[2];
+        V::negated_pair_sums(out.codes, low_pairs);
+        V::negated_pair_sums(out.codes + 16, out.neg_pairs_hi);
+        for (size_t i = 0; i < 2; ++i) out.neg_pairs[i] = static_cast<int16_t>(low_pairs[i] + out.neg_pairs_hi[i]);
+        out.scaled_sum = out.scale * static_cast<float>(-(out.neg_pairs[0] + out.neg_pairs[1]));
     }
 
     static void quantize_row(const float* x, size_t n, ActivationGroup* out) {

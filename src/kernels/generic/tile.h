@@ -25,24 +25,17 @@ template <class V, class L>
 using ShapeOf = TileShape<V::dot_bits(L::kBits), L::kMin, L::kHalfGroup,
                           (L::kZeroShift >= 0) && !(L::kBits == 8 && V::kSignedBytes)>;
 
-/// Multiplies by a zero point that the code knows.
-template <class V, int kShift>
-struct FixedZero {
-    [[gnu::always_inline]] typename V::I times(typename V::I a) const { return V::template ishl<(kShift & 31)>(a); }
-};
-
-/// Multiplies by a zero point that the call knows.
+/// The zero point as V::dot takes it.
 template <class V>
-struct LoadedZero {
-    typename V::I shift;
-    [[gnu::always_inline]] typename V::I times(typename V::I a) const { return V::ishl_each(a, shift); }
-};
+[[gnu::always_inline]] inline typename V::I zero_pairs(int zero_shift) {
+    return V::iset1(zero_shift < 0 ? 0 : (1 << zero_shift) * 0x00010001);
+}
 
 /// One group of kPanels x 16 weight rows times kRows input rows, folded into acc.
-template <class V, class Shape, size_t kPanels, size_t kRows, class Source, class Zero>
+template <class V, class Shape, size_t kPanels, size_t kRows, class Source>
 [[gnu::always_inline]] inline void fold_group(const Source (&codes)[kPanels], const float* const (&scale)[kPanels],
                                               const float* const (&min)[kPanels],
-                                              const ActivationGroup* const (&x)[kRows], const Zero& zero,
+                                              const ActivationGroup* const (&x)[kRows], typename V::I zero,
                                               typename V::F (&acc)[kPanels][kRows]) {
     using I = typename V::I;
     using F = typename V::F;
@@ -53,13 +46,14 @@ template <class V, class Shape, size_t kPanels, size_t kRows, class Source, clas
         a[n.value] = x[n.value]->codes;
         a_hi[n.value] = x[n.value]->codes + 16;
     });
-    const auto start = [&](auto of) __attribute__((always_inline)) {
-        unroll<kRows>([&](auto n) __attribute__((always_inline)) {
-            I first = V::iset1(0);
-            if constexpr (Shape::kZero) first = zero.times(V::iset1(of(*x[n.value])));
-            unroll<kPanels>([&](auto p) __attribute__((always_inline)) { sum[p.value][n.value] = first; });
-        });
+    const auto pairs_of = [](const int16_t* two) __attribute__((always_inline)) {
+        int32_t word;
+        __builtin_memcpy(&word, two, sizeof word);
+        return V::iset1(word);
     };
+    const auto pairs = [&](size_t n) __attribute__((always_inline)) { return pairs_of(x[n]->neg_pairs); };
+    const auto pairs_hi = [&](size_t n) __attribute__((always_inline)) { return pairs_of(x[n]->neg_pairs_hi); };
+    const auto pairs_lo = [&](size_t n) __attribute__((always_inline)) { return V::isub_pairs(pairs(n), pairs_hi(n)); };
     const auto fold = [&](size_t offset) __attribute__((always_inline)) {
         unroll<kRows>([&](auto n) __attribute__((always_inline)) {
             const F a_scale = V::set1(x[n.value]->scale);
@@ -72,21 +66,18 @@ template <class V, class Shape, size_t kPanels, size_t kRows, class Source, clas
     };
     if constexpr (Shape::kHalfGroup) {
         using Second = FromChunk<V, Source, 4>;
-        start([](const ActivationGroup& g) __attribute__((always_inline)) { return g.neg_sum - g.neg_sum_hi; });
-        V::template dot_panels<Shape::kBits, 4, kPanels, kRows>(codes, a, sum);
+        V::template dot<Shape, 4, kPanels, kRows>(codes, a, pairs_lo, zero, sum);
         fold(0);
-        start([](const ActivationGroup& g) __attribute__((always_inline)) { return g.neg_sum_hi; });
         if constexpr (kPanels == 1) {
             const Second second[1] = {{codes[0]}};
-            V::template dot_panels<Shape::kBits, 4, kPanels, kRows>(second, a_hi, sum);
+            V::template dot<Shape, 4, kPanels, kRows>(second, a_hi, pairs_hi, zero, sum);
         } else {
             const Second second[2] = {{codes[0]}, {codes[1]}};
-            V::template dot_panels<Shape::kBits, 4, kPanels, kRows>(second, a_hi, sum);
+            V::template dot<Shape, 4, kPanels, kRows>(second, a_hi, pairs_hi, zero, sum);
         }
         fold(16);
     } else {
-        start([](const ActivationGroup& g) __attribute__((always_inline)) { return g.neg_sum; });
-        V::template dot_panels<Shape::kBits, 8, kPanels, kRows>(codes, a, sum);
+        V::template dot<Shape, 8, kPanels, kRows>(codes, a, pairs, zero, sum);
         fold(0);
     }
 }
@@ -152,7 +143,7 @@ void tile(const Expanded* weights, size_t first, size_t count, int zero_shift, c
     unroll<kRows>([&](auto n) __attribute__((always_inline)) {
         rows[n.value] = reinterpret_cast<const ActivationGroup*>(at.x + n.value * at.x_stride) + first;
     });
-    const LoadedZero<V> zero{V::iset1(zero_shift)};
+    const typename V::I zero = zero_pairs<V>(zero_shift);
     for (size_t g = 0; g < count; ++g) {
         ExpandedCodes<V> codes[kPanels];
         const float* scale[kPanels];

@@ -11,30 +11,16 @@
 namespace cadans::kernels {
 namespace {
 
-/// How many products-of-pairs of vpmaddubsw fit a 16-bit sum, with activations within +-127.
-template <int kBits>
-struct ExactAdds;
-template <>
-struct ExactAdds<4> {
-    static constexpr int kCount = 8;
-};
-template <>
-struct ExactAdds<5> {
-    static constexpr int kCount = 4;
-};
-template <>
-struct ExactAdds<6> {
-    static constexpr int kCount = 2;
-};
-template <>
-struct ExactAdds<8> {
-    static constexpr int kCount = 1;
-};
-constexpr int kLargestActivation = 127;
-static_assert(ExactAdds<4>::kCount * 2 * 15 * kLargestActivation <= 32767);
-static_assert(ExactAdds<5>::kCount * 2 * 31 * kLargestActivation <= 32767);
-static_assert(ExactAdds<6>::kCount * 2 * 63 * kLargestActivation <= 32767);
-static_assert(ExactAdds<8>::kCount * 2 * 128 * kLargestActivation <= 32767);  // magnitudes of signed codes
+/// How many results of vpmaddubsw (pairs of products) a 16-bit sum holds exactly, activations being within +-127. Sums
+/// that start from zero point * -(their activations) are sums of (code - zero), about half as large; what lies between
+/// may wrap.
+constexpr int exact_adds(int bits, bool centred) {
+    const int largest = centred ? 1 << (bits - 1) : (1 << bits) - 1;
+    return 32767 / (2 * 127 * largest);
+}
+static_assert(exact_adds(4, false) >= 8 && exact_adds(5, false) >= 4 && exact_adds(5, true) >= 8);  // a group of 32
+static_assert(exact_adds(6, true) >= 4);                                                            // a half group
+static_assert(exact_adds(8, true) >= 1);  // magnitudes of signed codes
 
 /// Vector type of the avx2 table (AVX2, FMA, F16C); see Scalar for what each operation means.
 struct Avx2 {
@@ -127,7 +113,6 @@ struct Avx2 {
     static I ishl(I a) {
         return {_mm256_slli_epi32(a.lo, kBy), _mm256_slli_epi32(a.hi, kBy)};
     }
-    static I ishl_each(I a, I by) { return {_mm256_sllv_epi32(a.lo, by.lo), _mm256_sllv_epi32(a.hi, by.hi)}; }
     template <int kBy>
     static I ishr(I a) {
         return {_mm256_srli_epi32(a.lo, kBy), _mm256_srli_epi32(a.hi, kBy)};
@@ -153,10 +138,13 @@ struct Avx2 {
         const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
         _mm_storeu_si128(reinterpret_cast<__m128i_u*>(p), bytes);
     }
-    static int32_t sum_s8(const int8_t* p) {
-        const __m128i raised = _mm_xor_si128(load128(p), _mm_set1_epi8(static_cast<char>(0x80)));  // x + 128
-        const __m128i sums = _mm_sad_epu8(raised, _mm_setzero_si128());
-        return _mm_cvtsi128_si32(_mm_add_epi32(sums, _mm_shuffle_epi32(sums, 0x4E))) - 16 * 128;
+    /// -(sum of the codes with i % 4 below 2), then of the others, of 16 codes.
+    static void negated_pair_sums(const int8_t* p, int16_t* out) {
+        const __m128i pairs = _mm_maddubs_epi16(_mm_set1_epi8(1), load128(p));
+        const __m128i four = _mm_add_epi16(pairs, _mm_shuffle_epi32(pairs, 0x4E));
+        const __m128i two = _mm_add_epi16(four, _mm_shuffle_epi32(four, 0xB1));
+        const int32_t both = _mm_cvtsi128_si32(_mm_sub_epi16(_mm_setzero_si128(), two));
+        __builtin_memcpy(out, &both, sizeof both);
     }
     static F scale_by_power(F a, I n) {
         const I half = isar<1>(n);
@@ -186,51 +174,99 @@ struct Avx2 {
         return {_mm256_srli_epi16(a.lo, kBy), _mm256_srli_epi16(a.hi, kBy)};
     }
 
-    template <int kBits, size_t kChunks, size_t kPanels, size_t kRows, class Source>
-    [[gnu::always_inline]] static void dot_panels(const Source (&source)[kPanels], const int8_t* const (&a)[kRows],
-                                                  I (&sum)[kPanels][kRows]) {
+    static I isub_pairs(I a, I b) { return {_mm256_sub_epi16(a.lo, b.lo), _mm256_sub_epi16(a.hi, b.hi)}; }
+    /// 8-bit codes become signed.
+    template <int kBits>
+    static B expanded(B codes) {
+        if constexpr (kBits == 8) return ixor(codes, iset1(static_cast<int32_t>(0x80808080u)));
+        return codes;
+    }
+
+    template <class Shape, size_t kChunks, size_t kPanels, size_t kRows, class Source, class Pairs>
+    [[gnu::always_inline]] static void dot(const Source (&source)[kPanels], const int8_t* const (&a)[kRows],
+                                           const Pairs& pairs, I zero, I (&sum)[kPanels][kRows]) {
         static_assert(kPanels == 1);
-        constexpr size_t kRun =
-            ExactAdds<kBits>::kCount < static_cast<int>(kChunks) ? ExactAdds<kBits>::kCount : kChunks;
+        if constexpr (Shape::kBits == 8)
+            dot_signed<kChunks>(source[0], a, sum[0]);
+        else
+            dot_unsigned<Shape, kChunks>(source[0], a, pairs, zero, sum[0]);
+    }
+
+  private:
+    [[gnu::always_inline]] static __m256i broadcast(const int8_t* four) {
+        int32_t word;
+        __builtin_memcpy(&word, four, sizeof word);
+        return _mm256_set1_epi32(word);
+    }
+    /// Keeps compilers from gathering all products first, which would spill most of them.
+    [[gnu::always_inline]] static void settle(I& a) { asm volatile("" : "+x"(a.lo), "+x"(a.hi)); }
+
+    /// Codes below 2^6, summed in 16 bits as far as that is exact. Where plain codes would not fit, and registers are
+    /// wanted for unpacking, they are summed as if they had a zero point; what that took away is added in 32 bits.
+    template <class Shape, size_t kChunks, size_t kRows, class Source, class Pairs>
+    [[gnu::always_inline]] static void dot_unsigned(const Source& source, const int8_t* const (&a)[kRows],
+                                                    const Pairs& pairs, I zero, I (&sum)[kRows]) {
+        constexpr bool kFits = exact_adds(Shape::kBits, false) >= static_cast<int>(kChunks);
+        constexpr bool kBorrowsZero = !Shape::kZero && !kFits && !Source::kExpanded;
+        constexpr bool kCentred = Shape::kZero || kBorrowsZero;
+        constexpr size_t kExact = exact_adds(Shape::kBits, kCentred), kRun = kExact < kChunks ? kExact : kChunks;
+        static_assert(kRun == kChunks || !kCentred);
         const __m256i ones = _mm256_set1_epi16(1);
+        if constexpr (kBorrowsZero) zero = iset1((1 << (Shape::kBits - 1)) * 0x00010001);
         unroll<kChunks / kRun>([&](auto run) __attribute__((always_inline)) {
-            I pairs[kRows];
+            I part[kRows];
+            if constexpr (kCentred)
+                unroll<kRows>([&](auto n) __attribute__((always_inline)) {
+                    const __m256i start = _mm256_mullo_epi16(pairs(n.value).lo, zero.lo);
+                    part[n.value] = {start, start};
+                });
             unroll<kRun>([&](auto i) __attribute__((always_inline)) {
                 constexpr size_t kChunk = run.value * kRun + i.value;
-                B w = source[0].template chunk<kChunk>();
-                B sign = w;
-                if constexpr (kBits == 8) {
-                    const __m256i flip = _mm256_set1_epi8(static_cast<char>(0x80));
-                    sign = {_mm256_xor_si256(w.lo, flip), _mm256_xor_si256(w.hi, flip)};
-                    w = {_mm256_abs_epi8(sign.lo), _mm256_abs_epi8(sign.hi)};
-                }
+                const B w = source.template chunk<kChunk>();
                 unroll<kRows>([&](auto n) __attribute__((always_inline)) {
-                    int32_t four;
-                    __builtin_memcpy(&four, a[n.value] + 4 * kChunk, 4);
-                    const __m256i x = _mm256_set1_epi32(four);
-                    I product;
-                    if constexpr (kBits == 8)
-                        product = {_mm256_maddubs_epi16(w.lo, _mm256_sign_epi8(x, sign.lo)),
-                                   _mm256_maddubs_epi16(w.hi, _mm256_sign_epi8(x, sign.hi))};
+                    const __m256i x = broadcast(a[n.value] + 4 * kChunk);
+                    const I product = {_mm256_maddubs_epi16(w.lo, x), _mm256_maddubs_epi16(w.hi, x)};
+                    I& to = part[n.value];
+                    if constexpr (i.value == 0 && !kCentred)
+                        to = product;
                     else
-                        product = {_mm256_maddubs_epi16(w.lo, x), _mm256_maddubs_epi16(w.hi, x)};
-                    if constexpr (i.value == 0)
-                        pairs[n.value] = product;
-                    else
-                        pairs[n.value] = {_mm256_add_epi16(pairs[n.value].lo, product.lo),
-                                          _mm256_add_epi16(pairs[n.value].hi, product.hi)};
-                    // Keeps compilers from gathering all products first, which would spill most of them.
-                    asm volatile("" : "+x"(pairs[n.value].lo), "+x"(pairs[n.value].hi));
+                        to = {_mm256_add_epi16(to.lo, product.lo), _mm256_add_epi16(to.hi, product.hi)};
+                    settle(to);
                 });
             });
             unroll<kRows>([&](auto n) __attribute__((always_inline)) {
-                sum[0][n.value] = iadd(sum[0][n.value], {_mm256_madd_epi16(pairs[n.value].lo, ones),
-                                                         _mm256_madd_epi16(pairs[n.value].hi, ones)});
+                const I whole = {_mm256_madd_epi16(part[n.value].lo, ones), _mm256_madd_epi16(part[n.value].hi, ones)};
+                sum[n.value] = run.value == 0 ? whole : iadd(sum[n.value], whole);
+            });
+        });
+        if constexpr (kBorrowsZero)
+            unroll<kRows>([&](auto n) __attribute__((always_inline)) {
+                const __m256i taken = _mm256_madd_epi16(pairs(n.value).lo, zero.lo);
+                sum[n.value] = isub(sum[n.value], {taken, taken});
+            });
+    }
+
+    /// Signed codes: their sign moves to the activation, their magnitude is unsigned.
+    template <size_t kChunks, size_t kRows, class Source>
+    [[gnu::always_inline]] static void dot_signed(const Source& source, const int8_t* const (&a)[kRows],
+                                                  I (&sum)[kRows]) {
+        const __m256i ones = _mm256_set1_epi16(1);
+        unroll<kChunks>([&](auto c) __attribute__((always_inline)) {
+            B w = source.template chunk<c.value>();
+            if constexpr (!Source::kExpanded) w = expanded<8>(w);
+            const B magnitude = {_mm256_abs_epi8(w.lo), _mm256_abs_epi8(w.hi)};
+            const auto four = [&](__m256i code, __m256i size, __m256i x) __attribute__((always_inline)) {
+                return _mm256_madd_epi16(_mm256_maddubs_epi16(size, _mm256_sign_epi8(x, code)), ones);
+            };
+            unroll<kRows>([&](auto n) __attribute__((always_inline)) {
+                const __m256i x = broadcast(a[n.value] + 4 * c.value);
+                const I product = {four(w.lo, magnitude.lo, x), four(w.hi, magnitude.hi, x)};
+                sum[n.value] = c.value == 0 ? product : iadd(sum[n.value], product);
+                settle(sum[n.value]);
             });
         });
     }
 
-  private:
     static F power_of_two(I n) { return as_float(ishl<23>(iadd(n, iset1(127)))); }
     static F both(__m256 x) { return {x, x}; }
     static __m128i load128(const void* p) { return _mm_loadu_si128(static_cast<const __m128i_u*>(p)); }

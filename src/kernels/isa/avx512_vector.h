@@ -76,7 +76,6 @@ struct Avx512 : Avx512Shape {
     static I ishl(I a) {
         return _mm512_slli_epi32(a, kBy);
     }
-    static I ishl_each(I a, I by) { return _mm512_sllv_epi32(a, by); }
     template <int kBy>
     static I ishr(I a) {
         return _mm512_srli_epi32(a, kBy);
@@ -91,10 +90,13 @@ struct Avx512 : Avx512Shape {
     static I widen_u8(const void* p) { return _mm512_cvtepu8_epi32(load128(p)); }
     static I widen_s8(const void* p) { return _mm512_cvtepi8_epi32(load128(p)); }
     static void store_s8(int8_t* p, I a) { _mm_storeu_si128(reinterpret_cast<__m128i_u*>(p), _mm512_cvtepi32_epi8(a)); }
-    static int32_t sum_s8(const int8_t* p) {
-        const __m128i raised = _mm_xor_si128(load128(p), _mm_set1_epi8(static_cast<char>(0x80)));  // x + 128
-        const __m128i sums = _mm_sad_epu8(raised, _mm_setzero_si128());
-        return _mm_cvtsi128_si32(_mm_add_epi32(sums, _mm_shuffle_epi32(sums, 0x4E))) - 16 * 128;
+    /// -(sum of the codes with i % 4 below 2), then of the others, of 16 codes.
+    static void negated_pair_sums(const int8_t* p, int16_t* out) {
+        const __m128i pairs = _mm_maddubs_epi16(_mm_set1_epi8(1), load128(p));
+        const __m128i four = _mm_add_epi16(pairs, _mm_shuffle_epi32(pairs, 0x4E));
+        const __m128i two = _mm_add_epi16(four, _mm_shuffle_epi32(four, 0xB1));
+        const int32_t both = _mm_cvtsi128_si32(_mm_sub_epi16(_mm_setzero_si128(), two));
+        __builtin_memcpy(out, &both, sizeof both);
     }
     static F scale_by_power(F a, I n) { return _mm512_scalef_ps(a, _mm512_cvtepi32_ps(n)); }
 
@@ -111,9 +113,20 @@ struct Avx512 : Avx512Shape {
         return _mm512_srli_epi16(a, kBy);
     }
 
-    template <int kBits, size_t kChunks, size_t kPanels, size_t kRows, class Source>
-    [[gnu::always_inline]] static void dot_panels(const Source (&source)[kPanels], const int8_t* const (&a)[kRows],
-                                                  I (&sum)[kPanels][kRows]) {
+    static I isub_pairs(I a, I b) { return _mm512_sub_epi16(a, b); }
+    template <int kBits>
+    static B expanded(B codes) {
+        return codes;
+    }
+
+    template <class Shape, size_t kChunks, size_t kPanels, size_t kRows, class Source, class Pairs>
+    [[gnu::always_inline]] static void dot(const Source (&source)[kPanels], const int8_t* const (&a)[kRows],
+                                           const Pairs& pairs, I zero, I (&sum)[kPanels][kRows]) {
+        unroll<kRows>([&](auto n) __attribute__((always_inline)) {
+            I start = _mm512_setzero_si512();
+            if constexpr (Shape::kZero) start = _mm512_madd_epi16(pairs(n.value), zero);
+            unroll<kPanels>([&](auto p) __attribute__((always_inline)) { sum[p.value][n.value] = start; });
+        });
         unroll<kChunks>([&](auto c) __attribute__((always_inline)) {
             B w[kPanels];
             unroll<kPanels>([&](auto p) __attribute__((always_inline)) {

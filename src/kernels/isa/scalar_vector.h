@@ -173,9 +173,6 @@ struct Scalar {
     static I ishl(I a) {
         return each_int([&](size_t i) { return a.lane[i] << kBy; });
     }
-    static I ishl_each(I a, I by) {
-        return each_int([&](size_t i) { return a.lane[i] << by.lane[i]; });
-    }
     template <int kBy>
     static I ishr(I a) {
         return each_int([&](size_t i) { return a.lane[i] >> kBy; });
@@ -209,11 +206,10 @@ struct Scalar {
     static void store_s8(int8_t* p, I a) {
         for (size_t i = 0; i < 16; ++i) p[i] = static_cast<int8_t>(a.lane[i] & 0xFFu);
     }
-    /// The sum of 16 bytes.
-    static int32_t sum_s8(const int8_t* p) {
-        int32_t sum = 0;
-        for (size_t i = 0; i < 16; ++i) sum += p[i];
-        return sum;
+    /// -(sum of the codes with i % 4 below 2), then of the others, of 16 codes.
+    static void negated_pair_sums(const int8_t* p, int16_t* out) {
+        out[0] = out[1] = 0;
+        for (size_t i = 0; i < 16; ++i) out[i / 2 % 2] = static_cast<int16_t>(out[i / 2 % 2] - p[i]);
     }
     /// a * 2^n, rounded once, for |a| in [1/2, 4] and |n| <= 200: in two factors, of which the first is exact.
     static F scale_by_power(F a, I n) {
@@ -243,9 +239,29 @@ struct Scalar {
         return each_byte([&](size_t i) { return a.lane[i] >> kBy; });
     }
 
-    /// sum[p][n] += for each of 16 rows, over kChunks chunks of 4 inputs, code * activation; exact.
-    template <int kBits, size_t kChunks, size_t kPanels, size_t kRows, class Source>
-    static void dot_panels(const Source (&source)[kPanels], const int8_t* const (&a)[kRows], I (&sum)[kPanels][kRows]) {
+    /// The difference of 16-bit halves of lanes.
+    static I isub_pairs(I a, I b) {
+        return each_int([&](size_t i) {
+            return ((a.lane[i] - b.lane[i]) & 0xFFFFu) | (((a.lane[i] >> 16) - (b.lane[i] >> 16)) << 16);
+        });
+    }
+    /// Codes as `dot` takes them from expanded panels.
+    template <int kBits>
+    static B expanded(B codes) {
+        return codes;
+    }
+
+    /// sum[p][n] = for each of 16 rows, over kChunks chunks of 4 inputs, the sum of code * activation, plus zero * (the
+    /// sum of the two halves of pairs(n)) where there is a zero point; exact.
+    ///
+    /// zero  the zero point in each 16-bit half of a lane
+    template <class Shape, size_t kChunks, size_t kPanels, size_t kRows, class Source, class Pairs>
+    static void dot(const Source (&source)[kPanels], const int8_t* const (&a)[kRows], const Pairs& pairs, I zero,
+                    I (&sum)[kPanels][kRows]) {
+        for (size_t n = 0; n < kRows; ++n) {
+            const I start = Shape::kZero ? pair_products(pairs(n), zero) : iset1(0);
+            for (size_t p = 0; p < kPanels; ++p) sum[p][n] = start;
+        }
         unroll<kChunks>([&](auto c) {
             for (size_t p = 0; p < kPanels; ++p) {
                 const B w = source[p].template chunk<c.value>();
@@ -255,6 +271,14 @@ struct Scalar {
     }
 
   private:
+    /// Low half times low half plus high half times high half, signed.
+    static I pair_products(I a, I b) {
+        return each_int([&](size_t i) {
+            return static_cast<uint32_t>(half(a.lane[i]) * half(b.lane[i]) +
+                                         half(a.lane[i] >> 16) * half(b.lane[i] >> 16));
+        });
+    }
+    static int32_t half(uint32_t x) { return static_cast<int16_t>(x & 0xFFFFu); }
     static F power_of_two(I n) { return as_float(ishl<23>(iadd(n, iset1(127)))); }
 
     static void dot_chunk(const B& w, const int8_t* a, I& sum) {
