@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kRounds = 200'000;
 constexpr int kRuns = 7;
-constexpr int kChains = 8;  // of the scalar burst
+constexpr int kChains = 8;         // of a scalar burst
+constexpr int kVectorChains = 12;  // two a cycle, five cycles each, and some to spare
 
 /// Keeps a value alive without storing it anywhere.
 template <class T>
@@ -22,17 +23,25 @@ void keep(T& value) {
     asm volatile("" : "+m"(value));
 }
 
+// Loops of one instruction are whole in assembler: a compiler that may see single steps of them stores every sum.
+
 __attribute__((target("avx512f,avx512vnni"))) double burst_avx512() {
-    constexpr int kSums = 16;  // two a cycle, five cycles each, and some to spare
-    __m512i sums[kSums];
-    for (__m512i& sum : sums) sum = _mm512_setzero_si512();
     const __m512i codes = _mm512_set1_epi8(3), values = _mm512_set1_epi8(-5);
-    for (int i = 0; i < kRounds; i++) {
-#pragma GCC unroll 16
-        for (__m512i& sum : sums) asm volatile("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes), "v"(values));
-    }
-    for (__m512i& sum : sums) keep(sum);
-    return 2.0 * 64 * kSums * kRounds;
+    int rounds = kRounds;
+    asm volatile(
+        ".irp sum,0,1,2,3,4,5,6,7,8,9,10,11\n\t"
+        "vpxor %%xmm\\sum, %%xmm\\sum, %%xmm\\sum\n\t"
+        ".endr\n"
+        "1:\n\t"
+        ".irp sum,0,1,2,3,4,5,6,7,8,9,10,11\n\t"
+        "vpdpbusd %2, %1, %%zmm\\sum\n\t"
+        ".endr\n\t"
+        "dec %0\n\t"
+        "jnz 1b"
+        : "+r"(rounds)
+        : "v"(codes), "v"(values)
+        : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11");
+    return 2.0 * 64 * kVectorChains * kRounds;
 }
 
 __attribute__((target("avx2"))) double burst_avx2() {
@@ -68,12 +77,60 @@ double burst_scalar() {
     return 2.0 * kChains * kRounds;
 }
 
-}  // namespace
+__attribute__((target("avx512f"))) double burst_fma_avx512() {
+    const __m512 a = _mm512_set1_ps(0.5f), b = _mm512_set1_ps(0.25f);
+    int rounds = kRounds;
+    asm volatile(
+        ".irp sum,0,1,2,3,4,5,6,7,8,9,10,11\n\t"
+        "vpxor %%xmm\\sum, %%xmm\\sum, %%xmm\\sum\n\t"
+        ".endr\n"
+        "1:\n\t"
+        ".irp sum,0,1,2,3,4,5,6,7,8,9,10,11\n\t"
+        "vfmadd231ps %2, %1, %%zmm\\sum\n\t"
+        ".endr\n\t"
+        "dec %0\n\t"
+        "jnz 1b"
+        : "+r"(rounds)
+        : "v"(a), "v"(b)
+        : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11");
+    return 2.0 * 16 * kVectorChains * kRounds;
+}
 
-double measure_dot_peak(const KernelTable& table, ThreadPool& pool) {
-    double (*const burst)() = table.isa == Isa::avx512 ? burst_avx512
-                              : table.isa == Isa::avx2 ? burst_avx2
-                                                       : burst_scalar;
+__attribute__((target("avx2,fma"))) double burst_fma_avx2() {
+    const __m256 a = _mm256_set1_ps(0.5f), b = _mm256_set1_ps(0.25f);
+    int rounds = kRounds;
+    asm volatile(
+        ".irp sum,0,1,2,3,4,5,6,7,8,9,10,11\n\t"
+        "vpxor %%xmm\\sum, %%xmm\\sum, %%xmm\\sum\n\t"
+        ".endr\n"
+        "1:\n\t"
+        ".irp sum,0,1,2,3,4,5,6,7,8,9,10,11\n\t"
+        "vfmadd231ps %2, %1, %%ymm\\sum\n\t"
+        ".endr\n\t"
+        "dec %0\n\t"
+        "jnz 1b"
+        : "+r"(rounds)
+        : "x"(a), "x"(b)
+        : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11");
+    return 2.0 * 8 * kVectorChains * kRounds;
+}
+
+double burst_fma_scalar() {
+    float sums[kChains] = {};
+    float a = 0.5f, b = 0.25f;
+    for (int i = 0; i < kRounds; i++) {
+#pragma GCC unroll 8
+        for (float& sum : sums) {
+            asm volatile("" : "+x"(a), "+x"(b));
+            sum += a * b;
+        }
+    }
+    for (float& sum : sums) keep(sum);
+    return 2.0 * kChains * kRounds;
+}
+
+/// Operations a second of all threads: the median of a few runs.
+double measure(double (*burst)(), ThreadPool& pool) {
     std::vector<double> operations(pool.threads()), rates;
     for (int run = 0; run < kRuns; run++) {
         const Nanos begin = steady_now();
@@ -84,6 +141,19 @@ double measure_dot_peak(const KernelTable& table, ThreadPool& pool) {
     }
     std::ranges::sort(rates);
     return rates[rates.size() / 2];
+}
+
+}  // namespace
+
+double measure_dot_peak(const KernelTable& table, ThreadPool& pool) {
+    return measure(table.isa == Isa::avx512 ? burst_avx512 : table.isa == Isa::avx2 ? burst_avx2 : burst_scalar, pool);
+}
+
+double measure_fma_peak(const KernelTable& table, ThreadPool& pool) {
+    return measure(table.isa == Isa::avx512 ? burst_fma_avx512
+                   : table.isa == Isa::avx2 ? burst_fma_avx2
+                                            : burst_fma_scalar,
+                   pool);
 }
 
 }  // namespace cadans::kernels
