@@ -6,15 +6,14 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "apps/asked_workload.h"
 #include "apps/commands.h"
 #include "apps/progress.h"
 #include "apps/settings.h"
 #include "base/file.h"
 #include "load/load_report.h"
 #include "load/open_loop.h"
-#include "sim/load_spec.h"
 #include "sim/plot.h"
-#include "sim/trace_reader.h"
 
 namespace cadans::apps {
 namespace {
@@ -29,12 +28,8 @@ int fail(const Error& error) {
 /// What was asked for, as far as it begins within the duration.
 Result<sim::Workload> workload_of(const BenchServeSettings& s) {
     constexpr double kUntimedRate = 0.5;
-    auto made = s.trace.empty() ? sim::make_load(s.load, s.seed) : sim::read_trace(s.trace, s.seed);
+    auto made = asked_workload(s.trace, s.load, s.rate, kUntimedRate, s.seed);
     if (!made) return made;
-    if (s.rate > 0)
-        made->scale_to(s.rate, s.seed);
-    else if (!made->timed)
-        made->scale_to(kUntimedRate, s.seed);
     if (s.duration > 0) {
         const Nanos end = made->arrivals.front().at + std::llround(s.duration * 1e9);
         const auto first_late =

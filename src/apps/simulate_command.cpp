@@ -5,16 +5,15 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "apps/asked_workload.h"
 #include "apps/commands.h"
 #include "apps/settings.h"
 #include "base/file.h"
 #include "sim/capacity.h"
-#include "sim/load_spec.h"
 #include "sim/machine.h"
 #include "sim/plot.h"
 #include "sim/replay.h"
 #include "sim/report.h"
-#include "sim/trace_reader.h"
 
 namespace cadans::apps {
 namespace {
@@ -27,23 +26,6 @@ int fail(const Error& error) {
 }
 
 constexpr double kUntimedRate = 0.05;  ///< requests a second of lengths without times, where none is given
-
-Result<sim::Workload> workload_of(const SimulateSettings& s) {
-    auto made = s.trace.empty() ? sim::make_load(s.load, s.seed) : sim::read_trace(s.trace, s.seed);
-    if (!made) return made;
-    if (s.rate > 0) {
-        const size_t requests = made->arrivals.size();
-        if (static_cast<double>(requests) / s.rate > sim::kLongestSeconds)
-            return bad_input(
-                fmt::format("--rate: {} requests at {} a second take more than thirty years", requests, s.rate),
-                "--rate");
-        made->scale_to(s.rate, s.seed);
-    } else if (!made->timed) {
-        fmt::print(stderr, "{} has no times: Poisson arrivals, {} a second (--rate)\n", made->name, kUntimedRate);
-        made->scale_to(kUntimedRate, s.seed);
-    }
-    return made;
-}
 
 Result<sim::Promise> promise_of(const SimulateSettings& s, const StepCost& cost) {
     sim::Promise promise;
@@ -189,7 +171,7 @@ int simulate_command(const SimulateSettings& s) {
         if (!read) return fail(read.error());
         fit = *std::move(read);
     }
-    const auto workload = workload_of(s);
+    const auto workload = asked_workload(s.trace, s.load, s.rate, kUntimedRate, s.seed);
     if (!workload) return fail(workload.error());
     const auto promise = promise_of(s, fit.cost);
     if (!promise) return fail(promise.error());
