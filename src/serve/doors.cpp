@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/secret_hash.h"
 #include "serve/json_body.h"
 #include "serve/json_writer.h"
 #include "serve/ollama_writer.h"
@@ -108,8 +109,7 @@ Result<const House*> Doors::house() const {
 }
 
 uint64_t Doors::scope_of(const std::string& user) const {
-    static const uint64_t secret = fresh_seed();  // nobody outside can make two scopes meet
-    return mix64(secret ^ std::hash<std::string>()(std::to_string(secret) + options_.api_key + '\n' + user));
+    return SecretHash()(options_.api_key + '\n' + user);  // nobody outside can make two scopes meet
 }
 
 Opened Doors::generate(const HttpRequest& request, Parse parse, const char* id_prefix, Dialect dialect) {

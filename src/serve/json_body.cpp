@@ -5,6 +5,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/secret_hash.h"
+
 namespace cadans::serve {
 
 namespace {
@@ -60,7 +62,7 @@ class Builder {
     struct Level {
         Json value;
         std::string key;
-        std::unordered_set<std::string> keys;
+        std::unordered_set<std::string, SecretHash> keys;
     };
 
     bool fail(std::string message, std::string where = {}) {

@@ -1,12 +1,11 @@
 #include "text/sentencepiece.h"
 
 #include <algorithm>
-#include <cstring>
 #include <queue>
 #include <string>
 #include <unordered_map>
 
-#include "base/random.h"
+#include "base/secret_hash.h"
 #include "text/utf8.h"
 
 namespace cadans::text {
@@ -112,21 +111,6 @@ class Pieces {
     std::priority_queue<Candidate> queue_;
 };
 
-/// Words are a client's. The standard library's hash has no secret: whoever wrote words that all hash alike would make
-/// each look-up a walk through all of them.
-struct WordHash {
-    size_t operator()(std::string_view word) const noexcept {
-        static const uint64_t secret = fresh_seed();
-        uint64_t hash = secret ^ word.size();
-        for (; !word.empty(); word.remove_prefix(std::min<size_t>(8, word.size()))) {
-            uint64_t part = 0;
-            std::memcpy(&part, word.data(), std::min<size_t>(8, word.size()));
-            hash = mix64(hash ^ part);
-        }
-        return hash;
-    }
-};
-
 /// The end of the word at `at`: before the next space that no token could join to the character in front of it.
 size_t word_end(const Vocabulary& vocabulary, std::string_view text, size_t at) {
     uint32_t previous = kSpaceCodePoint;
@@ -150,7 +134,7 @@ void encode_sentencepiece(const Vocabulary& vocabulary, std::string_view text, b
         size_t begin, end;  // of its ids among those of this call
     };
     // A text says most of its words more than once.
-    std::unordered_map<std::string_view, Place, WordHash> known;
+    std::unordered_map<std::string_view, Place, SecretHash> known;
     Pieces pieces(vocabulary);
     bool after_unknown = false;
     for (size_t at = 0, end = 0; at < spelled.size(); at = end) {
