@@ -29,7 +29,7 @@ struct Occupancy {
     uint64_t bytes_total = 0;
     uint64_t bytes_cached = 0;  ///< beside bytes_used
     std::vector<GroupOccupancy> groups = {};
-    std::vector<Forecast> line = {};  ///< those without a word, in the order in which they are served; some 100 ms old
+    Outlook outlook = {};    ///< some 100 ms old while anybody is served
     Micros gap_promise = 0;  ///< longest time between two words of a stream that is promised now; 0: no promise
 };
 

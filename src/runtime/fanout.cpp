@@ -27,9 +27,9 @@ Occupancy Fanout::occupancy() const {
     return occupancy_;
 }
 
-void Fanout::line(std::vector<Forecast>& out) const {
+void Fanout::outlook(Outlook& out) const {
     std::lock_guard guard(lock_);
-    out = occupancy_.line;
+    out = occupancy_.outlook;
 }
 
 }  // namespace cadans::runtime

@@ -33,8 +33,8 @@ class Fanout {
     /// Anyone: how full the house was after the last turn.
     Occupancy occupancy() const;
 
-    /// Occupancy::line alone.
-    void line(std::vector<Forecast>& out) const;
+    /// Occupancy::outlook alone.
+    void outlook(Outlook& out) const;
 
   private:
     Notifier notifier_;

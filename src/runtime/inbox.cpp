@@ -52,7 +52,7 @@ Result<Place> Inbox::reserve(uint32_t sequences, Nanos now) {
     return Place(this, sequences, now);
 }
 
-uint32_t Inbox::retry_after_seconds(Nanos now) const {
+uint32_t Inbox::retry_after_seconds(Nanos now, std::optional<Nanos> first_end) const {
     std::lock_guard guard(lock_);
     // Ends since the house was last empty: an idle hour before says nothing about the pace now.
     const uint32_t kept = std::min(ends_count_, kEndsKept);
@@ -67,7 +67,8 @@ uint32_t Inbox::retry_after_seconds(Nanos now) const {
         }
         ends++;
     }
-    const Nanos per_end = std::max<Nanos>(0, now - since) / std::max(1U, ends);
+    Nanos per_end = std::max<Nanos>(0, now - since) / std::max(1U, ends);
+    if (first_end) per_end = ends == 0 ? *first_end : std::min(per_end, *first_end);
     const Nanos seconds = (per_end + kNanosPerSecond - 1) / kNanosPerSecond;
     return static_cast<uint32_t>(std::clamp<Nanos>(seconds, 1, 600));
 }

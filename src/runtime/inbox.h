@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/ids.h"
@@ -69,8 +70,10 @@ class Inbox {
     /// is over the limit). A refusal touches nothing else.
     Result<Place> reserve(uint32_t sequences, Nanos now);
 
-    /// When a refused asker should come back: from the rate at which sequences ended lately, 1 to 600 s.
-    uint32_t retry_after_seconds(Nanos now) const;
+    /// When a refused asker should come back, 1 to 600 s: from the rate at which sequences ended lately, and not later
+    /// than `first_end`, the time in which the first of those inside ends at the latest, if that can be said. Before
+    /// any has ended, `first_end` alone.
+    uint32_t retry_after_seconds(Nanos now, std::optional<Nanos> first_end = {}) const;
 
     SeqId new_seq() noexcept;
 

@@ -28,9 +28,10 @@ Loop::Next Loop::turn(Nanos now) {
                                      [](const Event& event) { return event.kind == EventKind::finished; });
     if (ended > 0) inbox_.ended(static_cast<uint32_t>(ended), now);
     scheduler_.occupancy(occupancy_);
-    if (now - forecast_at_ >= kForecastEvery || now < forecast_at_) {
+    // Who rests is looked at in any case: nobody looks again before the next one comes.
+    if (plan == nullptr || now - forecast_at_ >= kForecastEvery || now < forecast_at_) {
         forecast_at_ = now;
-        scheduler_.forecast(now, occupancy_.line);
+        scheduler_.forecast(now, occupancy_.outlook);
     }
     fanout_.publish(events_, occupancy_);
 

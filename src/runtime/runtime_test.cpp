@@ -131,8 +131,11 @@ TEST(inbox, says_when_to_come_back_from_the_pace_of_late) {
     auto place = bench.inbox.reserve(1, 1000 * kSecond);
     EXPECT_EQ(bench.inbox.retry_after_seconds(1000 * kSecond), 1u) << "nothing is known yet";
     EXPECT_EQ(bench.inbox.retry_after_seconds(1007 * kSecond), 7u) << "nobody ended in seven seconds";
+    EXPECT_EQ(bench.inbox.retry_after_seconds(1007 * kSecond, 11 * kSecond), 11u) << "but somebody will";
     for (int i = 1; i <= 100; i++) bench.inbox.ended(1, (1000 + 4 * i) * kSecond);
     EXPECT_EQ(bench.inbox.retry_after_seconds(1400 * kSecond), 4u);
+    EXPECT_EQ(bench.inbox.retry_after_seconds(1400 * kSecond, 2 * kSecond), 2u) << "somebody is nearly done";
+    EXPECT_EQ(bench.inbox.retry_after_seconds(1400 * kSecond, 20 * kSecond), 4u) << "most end before they must";
     *place = Place();
     auto again = bench.inbox.reserve(1, 9000 * kSecond);
     EXPECT_EQ(bench.inbox.retry_after_seconds(9002 * kSecond), 2u) << "the idle time between does not count";

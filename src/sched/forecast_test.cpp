@@ -27,11 +27,14 @@ struct Line {
         costs[0].weights_ps = 20'000'000'000;  // 20 ms a word
         costs[0].row_ps = 10'000'000'000;      // 10 ms a prompt token
     }
-    std::vector<Forecast> told(const Policy& policy) const {
-        std::vector<Forecast> out;
-        forecast({5, limits, running, waiting, costs}, policy, out);
+    std::vector<ModelFacts> models{{.vocab_size = 100, .context_tokens = 1000, .groups = {}}};
+
+    Outlook outlook(const Policy& policy) const {
+        Outlook out;
+        forecast({5, limits, running, waiting, costs}, models, policy, out);
         return out;
     }
+    std::vector<Forecast> told(const Policy& policy) const { return outlook(policy).line; }
 };
 
 TEST(forecast, one_alone_takes_its_time_alone) {
@@ -75,7 +78,47 @@ TEST(forecast, without_a_table_nothing_is_claimed) {
     Line line;
     line.costs.clear();
     line.waiting = {prompt(0, 100, 10)};
-    EXPECT_EQ(line.told(cadence())[0].first_token, 0);
+    const Outlook outlook = line.outlook(cadence());
+    EXPECT_EQ(outlook.line[0].first_token, 0);
+    EXPECT_FALSE(outlook.newcomer(ModelId{}, 100, 10, 7));
+    EXPECT_FALSE(outlook.first_end);
+}
+
+TEST(forecast, a_newcomer_to_an_empty_house_takes_its_time_alone) {
+    const Outlook outlook = Line{}.outlook(cadence());
+    const auto told = outlook.newcomer(ModelId{}, 200, 11, 7);
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->made, 7);
+    EXPECT_EQ(told->place, 0u);
+    EXPECT_EQ(told->first_token, 2'000'000) << "between those of 128 and of 256 tokens";
+    EXPECT_EQ(told->finish, 2'000'000 + 10 * 20'000);
+    EXPECT_EQ(outlook.newcomer(ModelId{}, 1, 1, 7)->first_token, 320'000) << "as the shortest that is told";
+    EXPECT_FALSE(outlook.newcomer(ModelId{1}, 200, 11, 7)) << "a model that is not here";
+}
+
+TEST(forecast, a_newcomer_stands_where_the_policy_puts_it) {
+    Line line;
+    line.running = {prompt(0, 100, 1)};
+    line.waiting = {prompt(1, 600, 1), prompt(2, 10, 1)};
+    const auto last = line.outlook(static_chunk()).newcomer(ModelId{}, 128, 1, 7);
+    EXPECT_EQ(last->place, 2u);
+    EXPECT_EQ(last->first_token, 7'100'000 + 1'280'000 + 45'000) << "and half of the step that runs";
+    const auto sooner = line.outlook(cadence()).newcomer(ModelId{}, 128, 1, 7);
+    EXPECT_EQ(sooner->place, 1u) << "behind the shorter one, before the longer";
+    EXPECT_EQ(sooner->first_token, 100'000 + 1'000'000 + 1'280'000 + 45'000);
+}
+
+TEST(forecast, the_first_end_is_of_whoever_ends_first) {
+    Line line;
+    SequenceView writer = prompt(0, 50, 100);
+    writer.known = 51;
+    writer.computed = 50;
+    line.running = {writer};
+    EXPECT_EQ(line.outlook(static_chunk()).first_end, 99 * 20'000) << "all words that it may still write";
+    line.running.push_back(prompt(1, 70, 1));
+    EXPECT_EQ(line.outlook(static_chunk()).first_end, 700'000 * 90 / 70) << "the prompt's only word";
+    line.running[1].known_max += 1000;
+    EXPECT_EQ(line.outlook(static_chunk()).first_end, 10 * 90'000 + 89 * 20'000) << "slower while the prompt is read";
 }
 
 }  // namespace

@@ -453,10 +453,10 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, StepId step, Nan
     sequences_.erase(seq);
 }
 
-void Scheduler::forecast(Nanos now, std::vector<Forecast>& out) {
+void Scheduler::forecast(Nanos now, Outlook& out) {
     waiting_view_.clear();
     for (const Sequence* sequence : waiting_) waiting_view_.push_back(view_of(*sequence));
-    sched::forecast(view(now), policy_, out);
+    sched::forecast(view(now), house_.models, policy_, out);
 }
 
 void Scheduler::occupancy(Occupancy& out) const {

@@ -69,7 +69,7 @@ class Scheduler {
     void occupancy(Occupancy& out) const;
 
     /// When those without a word will have one: see forecast.h. Between any two other calls.
-    void forecast(Nanos now, std::vector<Forecast>& out);
+    void forecast(Nanos now, Outlook& out);
 
     /// The six invariants of this folder's README; stops the process where one is broken.
     void check_invariants() const;

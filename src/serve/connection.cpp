@@ -284,6 +284,7 @@ asio::awaitable<Made> Connection::make_on(asio::thread_pool& thread, std::functi
 asio::awaitable<Connection::Next> Connection::stream(const HttpRequest& request, Generation& generation, bool keep) {
     HttpReply shape{.content_type = generation.stream_type(), .body = {}};
     shape.fields.emplace_back("X-Accel-Buffering", "no");
+    generation.add_fields(shape);
     core_.gate.add_origin_fields(request, shape);
     keep = keep && !http_1_0_;
     std::string head = reply_head(shape, generation.id(), keep);

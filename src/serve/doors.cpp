@@ -139,13 +139,20 @@ Opened Doors::generate(const HttpRequest& request, Parse parse, const char* id_p
     runtime::Inbox& inbox = (*house)->inbox;
     const uint64_t scope = scope_of(wanted->user);
     Result<Admitted> admitted = admit(*std::move(wanted), id, scope, inbox, record);
+    Outlook outlook;
+    (*house)->fanout.outlook(outlook);
     if (!admitted) {
         const bool busy = admitted.error().code == ErrorCode::busy;
-        return refuse(admitted.error(), busy ? static_cast<int>(inbox.retry_after_seconds(steady_now())) : 2);
+        const Nanos now = steady_now();
+        std::optional<Nanos> first_end;
+        if (outlook.first_end)
+            first_end = std::max<Nanos>(0, outlook.made + *outlook.first_end * kNanosPerMicro - now);
+        return refuse(admitted.error(), busy ? static_cast<int>(inbox.retry_after_seconds(now, first_end)) : 2);
     }
     std::string client_id(request.field("x-request-id").substr(0, 200));
     auto generation = std::make_unique<Generation>(fresh_id(id_prefix), std::move(client_id), *std::move(admitted),
                                                    std::move(record));
+    generation->foresee(outlook);
     generation->part_of(metrics::read_traceparent(request.field("traceparent")),
                         std::string(request.field("tracestate").substr(0, kMostTraceState)));
     return generation;

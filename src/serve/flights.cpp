@@ -36,7 +36,7 @@ void Flights::land(std::list<Flight>::iterator flight, SeqId seq) {
 
 void Flights::take(runtime::Fanout& fanout) {
     fanout.take(events_);
-    fanout.line(line_);
+    fanout.outlook(outlook_);
     touched_.clear();
     const auto tell = [&](Flight& flight, const Event& event) {
         if (flight.listener == nullptr) return;
@@ -44,7 +44,7 @@ void Flights::take(runtime::Fanout& fanout) {
         if (std::find(touched_.begin(), touched_.end(), flight.listener) == touched_.end())
             touched_.push_back(flight.listener);
     };
-    board_.foretold(line_);
+    board_.foretold(outlook_.line);
     for (const Event& event : events_) {
         board_.on(event);
         if (event.kind == EventKind::step_begin) {
@@ -71,8 +71,8 @@ uint32_t Flights::older_than(const EventListener& listener) const {
 }
 
 const Forecast* Flights::forecast_of(SeqId seq) const noexcept {
-    const auto found = std::ranges::find(line_, seq, &Forecast::seq);
-    return found == line_.end() ? nullptr : &*found;
+    const auto found = std::ranges::find(outlook_.line, seq, &Forecast::seq);
+    return found == outlook_.line.end() ? nullptr : &*found;
 }
 
 }  // namespace cadans::serve

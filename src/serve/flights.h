@@ -63,7 +63,7 @@ class Flights {
     std::list<Flight> flights_;  // in order of admission
     std::unordered_map<SeqId, std::list<Flight>::iterator> by_seq_;
     std::vector<Event> events_;
-    std::vector<Forecast> line_;
+    Outlook outlook_;
     std::vector<EventListener*> touched_;
 };
 

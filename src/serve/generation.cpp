@@ -125,6 +125,22 @@ LiveFacts Generation::live_facts() const {
     return facts;
 }
 
+void Generation::foresee(const Outlook& outlook) {
+    uint64_t tokens = 0, words = 0;
+    for (const AdmittedPrompt& prompt : prompts_) tokens += prompt.ids.size();
+    for (const SequenceRequest& sequence : sequences_) words = std::max<uint64_t>(words, sequence.max_new_tokens);
+    constexpr uint64_t kMost = UINT32_MAX;
+    foreseen_ = outlook.newcomer(request_.model->model, static_cast<uint32_t>(std::min(tokens, kMost)),
+                                 static_cast<uint32_t>(std::min(words, kMost)), steady_now());
+}
+
+void Generation::add_fields(HttpReply& reply) const {
+    if (!foreseen_) return;
+    reply.fields.emplace_back("x-cadans-queue-place", std::to_string(foreseen_->place));
+    reply.fields.emplace_back("x-cadans-first-token-ms", std::to_string(foreseen_->first_token / 1000));
+    reply.fields.emplace_back("x-cadans-finish-ms", std::to_string(foreseen_->finish / 1000));
+}
+
 Generation::Choice* Generation::find(SeqId seq) noexcept {
     for (Choice& choice : choices_)
         if (choice.seq == seq) return &choice;
@@ -258,14 +274,25 @@ void Generation::write_progress(std::string& out) {
     writer_->progress(out, progress);
 }
 
+namespace {
+
+Nanos left_of(const Forecast& forecast) {
+    return std::max<Nanos>(0, forecast.made + forecast.first_token * kNanosPerMicro - steady_now());
+}
+
+}  // namespace
+
 /// What the engine forecasts is better than what the pace so far says: it knows of the others.
 void Generation::foretell(Progress& progress) const {
     if (flights_ == nullptr) return;
+    if (foreseen_ && !prefill_begin_) {
+        progress.queue_place = foreseen_->place;
+        progress.seconds_left = static_cast<double>(left_of(*foreseen_)) / kNanosPerSecond;
+    }
     for (const Choice& choice : choices_) {
         const Forecast* forecast = flights_->forecast_of(choice.seq);
         if (forecast == nullptr || forecast->first_token == 0) continue;
-        const Nanos left = forecast->made + forecast->first_token * kNanosPerMicro - steady_now();
-        const double seconds = static_cast<double>(std::max<Nanos>(0, left)) / kNanosPerSecond;
+        const double seconds = static_cast<double>(left_of(*forecast)) / kNanosPerSecond;
         if (&choice == choices_.data() || seconds > progress.seconds_left.value_or(0)) progress.seconds_left = seconds;
         if (!prefill_begin_) progress.queue_place = forecast->place;
     }
@@ -467,6 +494,7 @@ HttpReply Generation::reply() {
         reasons.push_back(*choice.reason);
     }
     HttpReply out;
+    add_fields(out);
     out.body = writer_->whole(texts, reasons, closing);
     return out;
 }

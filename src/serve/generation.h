@@ -60,6 +60,10 @@ class Generation final : public EventListener {
     /// What write_ready() appended went to the kernel. `waited`: the client did not take it at once.
     void flushed(Nanos begin, Nanos end, bool waited);
 
+    /// What is foretold when it comes in: for the header, and for the client until the engine says better. Before start().
+    void foresee(const Outlook& outlook);
+    void add_fields(HttpReply& reply) const;
+
     bool complete() const noexcept;    ///< nothing more to write but the end
     void write_end(std::string& out);  ///< counts the request; once
     void write_idle(std::string& out) { writer_->idle(out); }
@@ -123,6 +127,8 @@ class Generation final : public EventListener {
     Flights* flights_ = nullptr;  // set by start()
     runtime::Inbox* inbox_ = nullptr;
     std::optional<Ledger> ledger_;
+
+    std::optional<Forecast> foreseen_;
 
     std::optional<Nanos> text_begin_;  // since when tokens are being made into text
     std::optional<Nanos> prefill_begin_;

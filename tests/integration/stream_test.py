@@ -117,6 +117,36 @@ def test_progress_frames_come_only_when_asked_for(steady):
     assert computed == sorted(computed) and all(p["total"] == 700 for p in progress)
 
 
+FORETOLD = ["x-cadans-queue-place", "x-cadans-first-token-ms", "x-cadans-finish-ms"]
+
+
+def foretold(server, prompt_tokens, words, **more):
+    """What the header of an answer foretells: place, first token, finish; and the open connection."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    body = {"prompt": [5 + prompt_tokens % 7] * prompt_tokens, "max_tokens": words, "ignore_eos": True, **more}
+    connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+    reply = connection.getresponse()
+    assert reply.status == 200
+    return [int(reply.headers[name]) for name in FORETOLD], connection
+
+
+def test_the_header_foretells_place_first_token_and_finish():
+    with Server(models.tiny("gemma3", "f32"), "--max-running", 1) as server:
+        alone = {}
+        for tokens, words, stream in ((30, 5, False), (1500, 5, True), (1500, 1000, True)):
+            alone[tokens, words], connection = foretold(server, tokens, words, stream=stream)
+            connection.close()
+        assert all(place == 0 and 0 <= first <= finish for place, first, finish in alone.values()), alone
+        assert alone[30, 5][1] < alone[1500, 5][1] <= alone[1500, 1000][1] < alone[1500, 1000][2]
+        # Of equal prompts the last one waits for all before it.
+        line = [foretold(server, 1500, 500, stream=True) for _ in range(4)]
+        time.sleep(0.3)
+        (place, first, _), last = foretold(server, 1500, 5, stream=True)
+        for _, connection in [*line, (None, last)]:
+            connection.close()
+    assert place >= 2 and first > 2 * alone[1500, 5][1], (place, first, alone)
+
+
 def test_keep_alive_comments_and_headers_come_before_the_first_word():
     """Headers go out at admission: they arrive while a prompt of 900 rows is computed one row at a time."""
     with Server(models.tiny("gemma3", "f32"), "--prefill-chunk", 1) as server:
