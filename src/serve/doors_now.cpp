@@ -124,7 +124,8 @@ Opened Doors::machine(const HttpRequest&) {
     json.close();
     json.key("settings").object();
     json.key("host").text(options_.host).key("port").number(uint32_t{options_.port}).key("policy").text(card.policy);
-    json.key("gap_ms").number(static_cast<double>(card.gap) / kNanosPerMilli);
+    json.key("gap_ms");
+    card.gap > 0 ? json.number(static_cast<double>(card.gap) / kNanosPerMilli) : json.null();
     json.key("stall_limit_ms").number(static_cast<double>(metrics_.stall_limit()) / kNanosPerMilli);
     json.key("queue").number(options_.queue_places).key("max_running").number(card.max_running);
     json.key("prefix_cache").boolean(card.prefix_cache).key("api_key").boolean(!options_.api_key.empty());
