@@ -120,15 +120,6 @@ class Rig {
     std::vector<std::vector<PageId>> pages_;
 };
 
-double kv_bytes(const ModelFacts& facts, double tokens) {
-    double sum = 0;
-    for (const PageGroupFacts& group : facts.groups) {
-        const double kept = group.window_tokens == 0 ? tokens : std::min(tokens, double{1} * group.window_tokens);
-        sum += kept / kPageTokens * static_cast<double>(group.bytes_per_page);
-    }
-    return sum;
-}
-
 void run_all(EngineRoom& room, const BenchSettings& s, const Limits& limits, std::vector<Measurement>& out) {
     Rig rig(room, s);
     const ModelWork work = engine::work_of(*room.models.front().model, room.house.models.front());
@@ -138,12 +129,11 @@ void run_all(EngineRoom& room, const BenchSettings& s, const Limits& limits, std
         run();  // warm-up
         for (uint32_t i = 0; i < s.repeat; i++) m.rates.push_back(run());
         std::ranges::sort(m.rates);
-        const double middle = depth + tokens / 2.0;
         if (m.is_prefill())
-            m.share = m.median() * (work.operations_per_row + work.operations_per_key * middle) / limits.dot_operations;
+            m.share = m.median() * work_of(work, depth, tokens, 0).operations / tokens / limits.dot_operations;
         else
             m.share = m.median() / batch *
-                      (work.weight_bytes + work.head_bytes + batch * kv_bytes(room.house.models.front(), middle)) /
+                      (work.weight_bytes + work.head_bytes + batch * work_of(work, depth + tokens / 2, 1, 1).bytes) /
                       limits.read_bytes;
         out.push_back(std::move(m));
     };

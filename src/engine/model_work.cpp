@@ -1,5 +1,7 @@
 #include "engine/model_work.h"
 
+#include <algorithm>
+
 namespace cadans::engine {
 
 ModelWork work_of(const model::Model& model, const ModelFacts& facts) {
@@ -22,6 +24,10 @@ ModelWork work_of(const model::Model& model, const ModelFacts& facts) {
     work.head_bytes = bytes(model.head());
     for (const PageGroupFacts& group : facts.groups)
         work.bytes_per_key += static_cast<double>(group.bytes_per_page) / kPageTokens;
+    work.window_tokens = facts.groups.back().window_tokens;
+    if (work.window_tokens > 0)
+        work.window_share =
+            static_cast<double>(std::ranges::count_if(spec.windowed, [](uint8_t w) { return w != 0; })) / layers;
     return work;
 }
 

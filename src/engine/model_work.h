@@ -7,7 +7,7 @@
 
 namespace cadans::engine {
 
-/// Windows are taken as if they saw all: for long contexts of such models the keys are counted too high.
+/// Every layer of a model has keys and values of one size, so that windowed ones count by their number.
 ModelWork work_of(const model::Model& model, const ModelFacts& facts);
 
 }  // namespace cadans::engine

@@ -40,7 +40,9 @@ void write_model(JsonWriter& json, const ServedModel& model) {
     json.key("work").object().key("operations_per_row").number(model.work.operations_per_row);
     json.key("operations_per_key").number(model.work.operations_per_key);
     json.key("weight_bytes").number(model.work.weight_bytes + model.work.head_bytes);
-    json.key("bytes_per_key").number(model.work.bytes_per_key).close();
+    json.key("bytes_per_key").number(model.work.bytes_per_key);
+    json.key("window_tokens").number(model.work.window_tokens);
+    json.key("window_share").number(model.work.window_share).close();
     json.close();
 }
 

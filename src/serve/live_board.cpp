@@ -62,7 +62,7 @@ void LiveBoard::on(const Event& event) {
     if (live == nullptr || live->ended) return;
     switch (event.kind) {
         case EventKind::step_share:
-            shares_.push_back({live, event.phase, event.rows});
+            shares_.push_back({live, stream, event.phase, event.rows});
             if (!live->first_step) live->first_step = event.begin;
             if (live->phase_since < event.begin && live->tally.state() != RunningTally::State::running)
                 live->phase_since = event.begin;
@@ -129,8 +129,8 @@ void LiveBoard::close_step() {
         shown.shares.push_back({share.request->facts.id, share.phase, share.rows});
         const LiveRequest& live = *share.request;
         const bool reads = share.phase == Phase::prefill;
-        const uint32_t last = live.streams.front().position + live.streams.front().output;
-        work += work_of(live.facts.work, last - std::min(share.rows, last), share.rows, reads ? 0 : share.rows);
+        const uint32_t end = share.stream->computed();
+        work += work_of(live.facts.work, end - std::min(share.rows, end), share.rows, reads ? 0 : share.rows);
         if (std::ranges::find(models, live.facts.model) != models.end()) continue;
         models.emplace_back(live.facts.model);
         work.bytes += live.facts.work.weight_bytes + (written_ > 0 ? live.facts.work.head_bytes : 0);

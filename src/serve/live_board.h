@@ -65,6 +65,9 @@ struct LiveRequest {
         SeqId seq{};
         uint32_t prompt_tokens = 0, position = 0, cached = 0, output = 0;
         bool preempted = false, finished = false;
+
+        /// Tokens that the engine has computed: the newest word is known before it is.
+        uint32_t computed() const noexcept { return position + output - (output > 0); }
     };
     std::vector<Stream> streams;
 };
@@ -117,6 +120,7 @@ class LiveBoard {
 
     struct OpenShare {
         LiveRequest* request;
+        const LiveRequest::Stream* stream;
         Phase phase;
         uint32_t rows;
     };

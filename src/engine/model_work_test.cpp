@@ -1,0 +1,41 @@
+// Goal: the work of a loaded model is that of its matrices and of its windows. Method: tiny models, counted by hand.
+#include "engine/model_work.h"
+
+#include <gtest/gtest.h>
+
+#include "base/thread_pool.h"
+#include "engine/kv_arena.h"
+#include "model/testing/tiny_model.h"
+
+namespace cadans::engine {
+namespace {
+
+ModelWork work_of_tiny(const model::testing::TinyModel& shape) {
+    ThreadPool pool(1);
+    const model::testing::Bytes bytes = model::testing::tiny_model(shape).bytes();
+    const model::GgufFile file = model::GgufFile::parse(bytes, "tiny").value();
+    const auto model = model::Model::load(file, model::read_spec(file).value(), pool).value();
+    ModelFacts facts;
+    facts.groups = PageGroups::of(model->spec()).facts;
+    return work_of(*model, facts);
+}
+
+TEST(model_work, counts_the_matrices_of_a_llama) {
+    const ModelWork work = work_of_tiny({});  // 2 layers, width 64, q 128, k and v 64, ffn 96, 48 tokens, f32
+    EXPECT_DOUBLE_EQ(work.operations_per_row, 2.0 * 2 * 64 * (2 * 128 + 2 * 64 + 3 * 96));
+    EXPECT_DOUBLE_EQ(work.operations_per_key, 2.0 * 2 * 2 * 128) << "a product with the key, one with the value";
+    EXPECT_DOUBLE_EQ(work.operations_per_logits_row, 2.0 * 64 * 48);
+    EXPECT_DOUBLE_EQ(work.bytes_per_key, 2.0 * 2 * 64 * 2) << "key and value, f16";
+    EXPECT_EQ(work.window_tokens, 0u);
+    EXPECT_DOUBLE_EQ(work.window_share, 0.0);
+}
+
+TEST(model_work, knows_how_many_layers_of_a_gemma_have_a_window) {
+    const ModelWork work = work_of_tiny({.family = "gemma3", .layers = 7});  // each sixth sees everything
+    EXPECT_EQ(work.window_tokens, 32u);
+    EXPECT_DOUBLE_EQ(work.window_share, 6.0 / 7);
+    EXPECT_DOUBLE_EQ(work_of(work, 100, 1, 0).bytes, (101 + 6 * 32) * work.bytes_per_key / 7);
+}
+
+}  // namespace
+}  // namespace cadans::engine
