@@ -11,7 +11,7 @@ import shutil
 
 HERE = pathlib.Path(__file__).parent
 AXE = HERE / "page" / "node_modules" / "axe-core" / "axe.min.js"
-PARTS = ["chat"]
+PARTS = ["chat", "now", "lengths", "history", "settings"]
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 860}
 STORY = "Tell me a very long story about a clockmaker and a river, with many chapters."
@@ -67,7 +67,12 @@ def receipt_on_screen(tab, answer):
     summary = answer.locator(".time > details > summary")
     if not answer.locator("table[data-receipt]").count():
         summary.click()
-    rows = answer.locator("table[data-receipt] tr[data-cause]")
+    return receipt_rows(answer)
+
+
+def receipt_rows(place):
+    """{cause: nanoseconds} as they stand in the receipt within a locator."""
+    rows = place.locator("table[data-receipt] tr[data-cause]")
     rows.first.wait_for()
     return {row.get_attribute("data-cause"): int("".join(c for c in row.locator("td.exact").inner_text() if c.isdigit())) for row in rows.all()}
 

@@ -1,6 +1,6 @@
 // Which part of the page is shown: the word after # in the address, so that a link, Back and a reload all work.
 
-export const kParts = ["chat"];   // the others come with the routes they ask
+export const kParts = ["chat", "now", "lengths", "history", "settings"];
 
 const wanted = () => {
     const word = location.hash.slice(1).split("/")[0];
