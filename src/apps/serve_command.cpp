@@ -1,4 +1,5 @@
 // cadans serve: the house with its doors open.
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -37,8 +38,12 @@ int fail(const Error& error) {
     return exit_code_of(error);
 }
 
+/// A name that begins like a loopback address may stand for any machine, so addresses are parsed.
 bool is_loopback(const std::string& host) {
-    return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
+    in_addr address{};
+    const bool is_address = ::inet_pton(AF_INET, host.c_str(), &address) == 1;
+    return host == "localhost" || host == "::1" || host == "[::1]" ||
+           (is_address && ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET);
 }
 
 serve::ServerOptions options_of(const ServeSettings& s, const Life& life) {

@@ -12,7 +12,6 @@ namespace cadans::sched {
 namespace {
 
 constexpr uint64_t kPicosPerMicro = 1'000'000;
-constexpr StepCost kUnknown{};
 /// Chunks of this share of the best rate cost little enough to be worth an earlier look at who else came.
 constexpr uint32_t kNearlyBest = 98;
 
@@ -22,10 +21,6 @@ struct Manners {
     Micros grace;
 };
 constexpr std::array<Manners, 3> kManners = {{{2, 100'000}, {4, 500'000}, {8, 2'000'000}}};
-
-const StepCost& cost_of(const View& view, ModelId model) noexcept {
-    return index(model) < view.costs.size() ? view.costs[index(model)] : kUnknown;
-}
 
 bool is_prompt(const SequenceView& one) noexcept { return one.phase() == Phase::prefill; }
 
@@ -53,9 +48,9 @@ Wish wish_of(const SequenceView& one, uint32_t rows_left) noexcept {
 
 /// The step that these shares make, seen from one model.
 StepSoFar step_of(const View& view, const std::vector<Share>& shares, ModelId model) noexcept {
-    StepSoFar step{&cost_of(view, model), {}, 0};
+    StepSoFar step{&view.cost_of(model), {}, 0};
     for (uint16_t m = 0; m < std::max<size_t>(view.costs.size(), 1); m++) {
-        const StepCost& cost = cost_of(view, ModelId{m});
+        const StepCost& cost = view.cost_of(ModelId{m});
         StepShape shape;
         for (const Share& share : shares) {
             const SequenceView& one = view.running[share.sequence];
@@ -154,7 +149,7 @@ void share_prompts_within(const View& view, bool slack, Micros within, std::vect
 
 /// How long a step may take in which nobody writes.
 Micros time_alone(const View& view, ModelId model) noexcept {
-    const StepCost& cost = cost_of(view, model);
+    const StepCost& cost = view.cost_of(model);
     const uint32_t chunk = smallest_good_chunk(cost, view.limits.max_rows, kNearlyBest);
     StepShape shape;
     cost.add(shape, 0, chunk, 1);
@@ -228,7 +223,7 @@ bool only_slack(const View& view, const SequenceView& one) noexcept {
 
 Micros deadline_of(const View& view, const SequenceView& one) noexcept {
     const Manners manners = kManners[static_cast<uint8_t>(one.priority)];
-    const StepCost& cost = cost_of(view, one.model);
+    const StepCost& cost = view.cost_of(one.model);
     const uint64_t ps = marginal_ps(cost, 0, one.prompt, one.score ? one.prompt : 1);
     const auto alone = static_cast<Micros>(ps / StepCost::kWhole * cost.prompt_scale / kPicosPerMicro);
     return one.admitted / kNanosPerMicro + manners.grace + manners.stretch * alone +

@@ -11,20 +11,15 @@ namespace {
 constexpr uint64_t kPicosPerMicro = 1'000'000;
 constexpr uint32_t kShortestNewcomer = 32;  // tokens; shorter prompts are told the same
 
-const StepCost& cost_of(const View& view, ModelId model) noexcept {
-    static constexpr StepCost kUnknown{};
-    return index(model) < view.costs.size() ? view.costs[index(model)] : kUnknown;
-}
-
 /// What is left of its prompt, with the machine to itself.
 Micros time_to_read(const View& view, const SequenceView& one) noexcept {
-    const StepCost& cost = cost_of(view, one.model);
+    const StepCost& cost = view.cost_of(one.model);
     const uint64_t ps = marginal_ps(cost, one.computed, one.due(), one.score ? one.due() : 1);
     return static_cast<Micros>(ps / StepCost::kWhole * cost.prompt_scale / kPicosPerMicro);
 }
 
 Micros time_of_a_word(const View& view, const SequenceView& one) noexcept {
-    const StepCost& cost = cost_of(view, one.model);
+    const StepCost& cost = view.cost_of(one.model);
     StepShape shape;
     cost.add(shape, one.known, 1, 1);
     return cost.predict(shape);
@@ -121,9 +116,9 @@ void forecast(const View& view, std::span<const ModelFacts> models, const Policy
         for (uint32_t tokens = kShortestNewcomer;; tokens *= 2) {
             tokens = std::min(tokens, models[m].context_tokens);
             const SequenceView one = newcomer(view, ModelId{m}, tokens);
-            const auto behind =
-                std::partition_point(out.line.begin(), out.line.end(),
-                                     [&](const Forecast& line) { return !goes_before(one, at(line.place)); });
+            const auto behind = std::partition_point(out.line.begin(), out.line.end(), [&](const Forecast& line) {
+                return !goes_before(one, at(line.place));
+            });
             NewcomerForecast told{.model = ModelId{m}, .prompt_tokens = tokens};
             told.place = static_cast<uint32_t>(
                 std::count_if(out.line.begin(), behind, [runs](const Forecast& line) { return line.place >= runs; }));

@@ -42,6 +42,12 @@ struct View {
     std::span<const SequenceView> running;
     std::span<const SequenceView> waiting;
     std::span<const StepCost> costs;  ///< by ModelId; may be shorter: then nothing is predicted
+
+    /// The cost of a model; zeros where there is none.
+    const StepCost& cost_of(ModelId model) const noexcept {
+        static constexpr StepCost kUnknown{};
+        return index(model) < costs.size() ? costs[index(model)] : kUnknown;
+    }
 };
 
 /// Up to `rows` rows for running[sequence].

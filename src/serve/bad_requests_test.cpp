@@ -50,6 +50,7 @@ const Bad kBad[] = {
     {kText, R"({"prompt": "a", "n": 0})", "n"},
     {kText, R"({"prompt": "a", "n": 17})", "n"},
     {kText, R"({"prompt": "a", "best_of": 2})", "best_of"},
+    {kText, R"({"prompt": "a", "best_of": 2, "n": 4})", "best_of"},
     {kText, R"({"prompt": "a", "logprobs": 21})", "logprobs"},
     {kText, R"({"prompt": "a", "logprobs": true})", "logprobs"},
     {kText, R"({"prompt": "a", "seed": 1.5})", "seed"},

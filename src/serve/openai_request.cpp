@@ -149,7 +149,9 @@ void read_common(FieldReader& reader, const Catalog& catalog, GenerationRequest&
 
 void read_best_of(FieldReader& reader, const GenerationRequest& request) {
     const std::optional<double> best_of = reader.maybe_number(number_rule("best_of"));
-    if (best_of && *best_of > 1 && *best_of != request.choices)
+    if (best_of && *best_of > 1 && *best_of < request.choices)
+        reader.fail(bad_input("best_of: must be at least n", "best_of"));
+    if (best_of && *best_of > request.choices)
         reader.fail(unsupported("best_of: more tries than answers are not supported yet", "best_of"));
 }
 

@@ -117,6 +117,12 @@ def test_help_is_0_and_names_every_setting_three_times():
         assert "CADANS_" + flag[2:].replace("-", "_").upper() in result.stdout
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "127.0.0.1.example.org", "127.", "192.168.1.2"])
+def test_a_host_that_lets_others_in_needs_a_key(host):
+    result = run("serve", "--host", host, "--port", free_port(), "--model", models.tiny(*TINY), timeout=30)
+    assert result.returncode == 1 and "--api-key" in result.stderr and host in result.stderr
+
+
 def test_a_key_guards_every_route():
     key = {"Authorization": "Bearer secret"}
     with Server(models.tiny(*TINY), "--api-key", "secret", headers=key) as server:
