@@ -145,8 +145,7 @@ Opened Doors::generate(const HttpRequest& request, Parse parse, const char* id_p
         const bool busy = admitted.error().code == ErrorCode::busy;
         const Nanos now = steady_now();
         std::optional<Nanos> first_end;
-        if (outlook.first_end)
-            first_end = std::max<Nanos>(0, outlook.made + *outlook.first_end * kNanosPerMicro - now);
+        if (outlook.first_end) first_end = std::max<Nanos>(0, outlook.made + *outlook.first_end * kNanosPerMicro - now);
         return refuse(admitted.error(), busy ? static_cast<int>(inbox.retry_after_seconds(now, first_end)) : 2);
     }
     std::string client_id(request.field("x-request-id").substr(0, 200));

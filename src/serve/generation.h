@@ -60,7 +60,8 @@ class Generation final : public EventListener {
     /// What write_ready() appended went to the kernel. `waited`: the client did not take it at once.
     void flushed(Nanos begin, Nanos end, bool waited);
 
-    /// What is foretold when it comes in: for the header, and for the client until the engine says better. Before start().
+    /// What is foretold when it comes in: for the header, and for the client until the engine says better. Before
+    /// start().
     void foresee(const Outlook& outlook);
     void add_fields(HttpReply& reply) const;
 
