@@ -10,6 +10,9 @@
 
 namespace cadans::kernels {
 
+/// How far ahead of the products weights are asked from memory when they are used once.
+inline constexpr size_t kFetchAhead = 4096;
+
 /// The regions of one packed panel.
 struct PanelRegions {
     const std::byte* low;
@@ -23,9 +26,15 @@ template <class V, class L>
     return {panel, high, high + groups * L::kHighBytes};
 }
 
+/// Lines that hold [from, from + bytes) are on their way to the second-level cache. Any address may be named.
+inline void fetch_ahead(const std::byte* from, size_t bytes) {
+    constexpr size_t kLine = 64;
+    for (size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(from + i, 0, 2);
+}
+
 /// One panel times kRows input rows, weights unpacked in registers. Form is a layout without regard to its blocks.
 template <class V, class Form, size_t kRows>
-void direct_panel(const PanelRegions& panel, size_t groups, ReadScales read, const TileRows<V>& at) {
+void direct_panel(const PanelRegions& panel, size_t stride, size_t groups, ReadScales read, const TileRows<V>& at) {
     using Shape = ShapeOf<V, Form>;
     typename V::F acc[1][kRows];
     const ActivationGroup* rows[kRows];
@@ -35,11 +44,16 @@ void direct_panel(const PanelRegions& panel, size_t groups, ReadScales read, con
     });
     const typename V::I zero = zero_pairs<V>(Form::kZeroShift);
     GroupScales scales;
+    // The regions of a panel, and panels, lie one after the other: going through all of it at an even pace, some way
+    // ahead, the memory never waits for a region's or a panel's end.
+    const std::byte* ahead = panel.low + kFetchAhead;
+    const size_t pace = stride / groups;
     for (size_t first = 0; first < groups; first += kExpandGroups) {
         const size_t count = groups - first < kExpandGroups ? groups - first : kExpandGroups;
         read(panel.scales, first, count, scales);
         for (size_t i = 0; i < count; ++i) {
             const size_t g = first + i;
+            fetch_ahead(ahead + g * pace, pace);
             const PackedCodes<V, Form::kBits> codes[1] = {
                 {panel.low + g * Form::kCodeBytes, panel.high + g * Form::kHighBytes}};
             const float* scale[1] = {scales.scale[Form::kHalfGroup ? 2 * i : i]};
@@ -66,6 +80,16 @@ void expand(const PanelRegions& panel, size_t first, size_t count, ReadScales re
     read(panel.scales, first, count, out.scales);
 }
 
+/// What expand() will read, on its way.
+template <class L>
+void fetch_block(const std::byte* panel, size_t groups, size_t first, size_t count) {
+    const std::byte* high = panel + groups * L::kCodeBytes;
+    const std::byte* scales = high + groups * L::kHighBytes;
+    fetch_ahead(panel + first * L::kCodeBytes, count * L::kCodeBytes);
+    if constexpr (L::kHighBytes > 0) fetch_ahead(high + first * L::kHighBytes, count * L::kHighBytes);
+    fetch_ahead(scales + first / L::kGroupsPerBlock * L::kScaleBytes, count / L::kGroupsPerBlock * L::kScaleBytes);
+}
+
 /// `panels` (a multiple of kPanels) expanded panels times all input rows. Rows come in tiles of nearly equal size, so
 /// that a remainder costs little and few sizes are compiled; while a tile's rows are in L1, every panel meets them.
 template <class V, class Shape, size_t kPanels>
@@ -90,6 +114,11 @@ void expanded_panels(const std::byte* panel, size_t stride, size_t panels, size_
         for (size_t p = 0; p < panels; ++p)
             expand<V, L::kBits>(regions_of<V, L>(panel + p * stride, groups), first, count, read_scales<V, L>,
                                 weights[p]);
+        // The next to be expanded come while these meet the rows.
+        const bool last = first + kExpandGroups >= groups;
+        for (size_t p = 0; p < panels; ++p)
+            fetch_block<L>(panel + (last ? panels + p : p) * stride, groups, last ? 0 : first + kExpandGroups,
+                           kExpandGroups);
         tile_rows<V, ShapeOf<V, L>, kPanels>(weights, panels, first, count, L::kZeroShift, n, at);
     }
 }
@@ -112,8 +141,8 @@ void quantised_matmul(const PackedMatrix& w, size_t panel_begin, size_t panel_en
         if (x.n <= V::kDirectRows) {
             with_count<V::kDirectRows>(
                 x.n, [&](auto rows) __attribute__((always_inline)) {
-                    direct_panel<V, Form, rows.value>(regions_of<V, L>(panel, groups), groups, read_scales<V, L>,
-                                                      to(1));
+                    direct_panel<V, Form, rows.value>(regions_of<V, L>(panel, groups), stride, groups,
+                                                      read_scales<V, L>, to(1));
                 });
             ++p;
             continue;
