@@ -1,4 +1,6 @@
 // What happens now, once or as a stream, and what the machine is.
+#include <algorithm>
+
 #include "base/clock.h"
 #include "serve/doors.h"
 #include "serve/json_writer.h"
@@ -80,10 +82,11 @@ class Doors::NowFeed final : public Feed {
         std::string steps;
         const bool first = seconds_from_ == 0;
         if (first && !doors_.board_.steps().empty()) newest_step_ = doors_.board_.steps().back().number;
+        const int64_t changed_from = earliest_second_changed();
         newest_step_ = write_steps(steps, doors_.board_, newest_step_, kStepsInAFrame);
         if (!steps.empty()) out.append("event: steps\ndata: ").append(steps).append("\n\n");
         Snapshot snapshot = doors_.snapshot();
-        if (!first) snapshot.seconds_from = seconds_from_;
+        if (!first) snapshot.seconds_from = std::max(snapshot.seconds_from, std::min(seconds_from_, changed_from));
         seconds_from_ = Seconds::newest_told(snapshot.at) + 1;
         out += "event: now\ndata: ";
         JsonWriter json(out);
@@ -92,6 +95,13 @@ class Doors::NowFeed final : public Feed {
     }
 
   private:
+    // A step that has ended since the last frame may have begun in seconds that were told before: they are told again.
+    int64_t earliest_second_changed() const {
+        const std::deque<LiveStep>& steps = doors_.board_.steps();
+        const auto fresh = std::ranges::upper_bound(steps, newest_step_, {}, &LiveStep::number);
+        return fresh == steps.end() ? INT64_MAX : fresh->begin / kNanosPerSecond;
+    }
+
     Doors& doors_;
     uint64_t newest_step_ = 0;
     int64_t seconds_from_ = 0;
