@@ -81,6 +81,27 @@ def test_the_row_of_a_finished_request_opens_to_the_figures_the_receipt_and_the_
     account.wait_for(state="detached")
 
 
+def test_an_answer_that_comes_late_is_not_shown_under_another_row(tab, server):
+    first, second = (record["id"] for record in server.newest_first("slowest")["records"][:2])
+    held = []
+    tab.route(f"**/cadans/v1/requests/{first}", lambda route: held.append(route))
+    rows(tab).nth(0).click()
+    rows(tab).nth(1).click()
+    tab.locator(f'table[data-receipt="{second}"]').wait_for()
+    with tab.expect_response(f"**/cadans/v1/requests/{first}"):
+        held[0].continue_()
+    tab.wait_for_timeout(300)
+    assert tab.locator("table[data-receipt]").get_attribute("data-receipt") == second
+
+
+def test_a_record_that_is_gone_says_so(tab, server):
+    gone = server.newest_first("slowest")["records"][0]["id"]
+    tab.route(f"**/cadans/v1/requests/{gone}", lambda route: route.continue_(url=f"{server.url}/cadans/v1/requests/nobody"))
+    rows(tab).nth(0).click()
+    tab.get_by_role("alert").wait_for()
+    assert tab.get_by_role("alert").inner_text() == server.get("/cadans/v1/requests/nobody")[1]["error"]["message"]
+
+
 def test_the_slowest_come_first_and_more_are_shown_when_asked_for(tab, server):
     tab.get_by_role("heading", name="The slowest requests").wait_for()
     slowest = server.newest_first("slowest")["records"]

@@ -1,4 +1,5 @@
 """The page as a whole: its bytes, its words, its manners, and whether everybody can use it."""
+import gzip
 import json
 import re
 import shutil
@@ -26,6 +27,11 @@ def test_the_committed_page_is_what_its_sources_build(tmp_path):
     subprocess.run([str(NODE), "build.mjs", str(tmp_path / "built")], cwd=copy, check=True, capture_output=True, timeout=120)
     for name in ("index.html", "policy.txt"):
         assert (tmp_path / "built" / name).read_bytes() == (ROOT / "src" / "page" / "built" / name).read_bytes(), f"{name}: run tools/page and commit"
+
+
+def test_the_page_is_small_as_it_is_sent():
+    """A second on the slow line of a phone."""
+    assert len(gzip.compress((ROOT / "src" / "page" / "built" / "index.html").read_bytes(), 9)) <= 160_000
 
 
 @slow

@@ -66,7 +66,9 @@ export class Feed {
             this.#words.delete(id);
         }
         this.lanes = [...this.#kept.values()];
-        this.seconds = [...this.seconds, ...now.seconds].slice(-60);
+        // A second is told again when a step that reached over it has ended.
+        const told = now.seconds[0]?.at_ns ?? Infinity;
+        this.seconds = [...this.seconds.filter((second) => second.at_ns < told), ...now.seconds].slice(-60);
         this.steps = this.steps.filter((step) => step.end_ns > now.at_ns - kStepWindow);
         this.now = now;
     }
