@@ -187,6 +187,20 @@ bool PrefixTree::evict() {
     return true;
 }
 
+void PrefixTree::forget(ModelId model) {
+    for (uint32_t i = 0; i < nodes_.size(); i++) {
+        // From a leaf upwards: a node that still has children goes with the last of them.
+        for (NodeId id{i}; id != kNoNode && at(id).alive && at(id).model == model && removable(at(id));) {
+            Node& node = at(id);
+            const NodeId parent = node.parent;
+            evict_pages(node, true);
+            if (node.count > 0) ghosts_[node.hash % kGhosts] = node.hash;
+            remove(id);
+            id = parent;
+        }
+    }
+}
+
 void PrefixTree::evict_pages(Node& node, bool all) {
     for (uint32_t g = 0; g < node.groups; g++) {
         if (node.pages[g] == kNoPage || !(all || droppable(node, g))) continue;

@@ -80,6 +80,10 @@ class PrefixTree {
     /// Makes at least one cached page free. False if there is none.
     bool evict();
 
+    /// Makes every page of a model free, none of which may be in use: its keys and values are about to be lost. It may
+    /// be called when nothing of the model is here. Cost: linear in nodes.
+    void forget(ModelId model);
+
     uint32_t nodes() const noexcept { return alive_; }
     uint32_t first_group_of(NodeId node) const { return at(node).first_group; }
 

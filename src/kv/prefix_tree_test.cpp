@@ -346,6 +346,24 @@ class Walk {
     uint64_t found_ = 0;
 };
 
+TEST(prefix_tree, a_forgotten_model_leaves_nothing_and_begins_anew) {
+    for (const uint32_t window : {0u, 64u}) {
+        House house(200, window);
+        for (uint64_t seed = 0; seed < 6; seed++) house.run(tokens_of(seed, 150), seed % 3);
+        auto parted = tokens_of(1, 150);
+        parted[70] = TokenId{5000};
+        house.run(parted, 1);
+        ASSERT_GT(house.pool.cached_bytes(), 0u);
+        house.tree.forget(ModelId{1});
+        ASSERT_GT(house.pool.cached_bytes(), 0u) << "that was another model";
+        house.tree.forget(ModelId{0});
+        house.check();
+        EXPECT_EQ(house.pool.cached_bytes(), 0u);
+        EXPECT_EQ(house.tree.nodes(), 0u);
+        EXPECT_EQ(house.run(tokens_of(1, 150), 1).tokens, 0u);
+    }
+}
+
 TEST(prefix_tree, any_walk_finds_what_was_computed_and_nothing_else) {
     uint64_t found = 0;
     for (uint64_t seed = 0; seed < 60; seed++) {

@@ -34,20 +34,7 @@ class Reader {
     std::string wrong_;
 };
 
-Json cost_to_json(const StepCost& cost) {
-    return {{"weights_ps", cost.weights_ps},
-            {"row_ps", cost.row_ps},
-            {"step_ps", cost.step_ps},
-            {"prompt_key_ps", cost.prompt_key_ps},
-            {"decode_key_ps", cost.decode_key_ps},
-            {"logits_ps", cost.logits_ps},
-            {"window_tokens", cost.window_tokens},
-            {"window_share", cost.window_share},
-            {"decode_scale", cost.decode_scale},
-            {"prompt_scale", cost.prompt_scale}};
-}
-
-StepCost cost_from_json(const Json& json, Reader& reader) {
+StepCost read_cost(const Json& json, Reader& reader) {
     StepCost cost;
     reader.take(json, "weights_ps", 0, StepCost::kMostPerRow, cost.weights_ps);
     reader.take(json, "row_ps", 0, StepCost::kMostPerRow, cost.row_ps);
@@ -63,6 +50,26 @@ StepCost cost_from_json(const Json& json, Reader& reader) {
 }
 
 }  // namespace
+
+Json cost_to_json(const StepCost& cost) {
+    return {{"weights_ps", cost.weights_ps},
+            {"row_ps", cost.row_ps},
+            {"step_ps", cost.step_ps},
+            {"prompt_key_ps", cost.prompt_key_ps},
+            {"decode_key_ps", cost.decode_key_ps},
+            {"logits_ps", cost.logits_ps},
+            {"window_tokens", cost.window_tokens},
+            {"window_share", cost.window_share},
+            {"decode_scale", cost.decode_scale},
+            {"prompt_scale", cost.prompt_scale}};
+}
+
+Result<StepCost> cost_from_json(const Json& json) {
+    Reader reader;
+    const StepCost cost = read_cost(json, reader);
+    if (!reader.wrong().empty()) return bad_input(reader.wrong());
+    return cost;
+}
 
 Json house_to_json(const sched::House& house) {
     Json models = Json::array();
@@ -100,7 +107,7 @@ Result<sched::House> house_from_json(const Json& json, uint32_t vocab_size) {
     reader.take(limits, "max_rows", uint64_t{house.limits.max_running} + 1, 1 << 20, house.limits.max_rows);
     reader.take(limits, "prefill_chunk", 1, 1 << 20, house.limits.prefill_chunk);
     reader.take(limits, "gap_us", 1, uint64_t{1} << 40, house.limits.gap);
-    for (const Json& cost : reader.list(json, "costs")) house.costs.push_back(cost_from_json(cost, reader));
+    for (const Json& cost : reader.list(json, "costs")) house.costs.push_back(read_cost(cost, reader));
     for (const Json& one : reader.list(json, "models")) {
         ModelFacts model;
         uint16_t number = 0;

@@ -103,6 +103,27 @@ void Inbox::cancel(SeqId seq) {
     filled_.notify_one();
 }
 
+void Inbox::learn(ModelId model, const StepCost& cost) {
+    {
+        std::lock_guard guard(lock_);
+        Command& command = commands_.emplace_back();
+        command.kind = Command::Kind::learn;
+        command.model = model;
+        command.cost = cost;
+    }
+    filled_.notify_one();
+}
+
+void Inbox::forget(ModelId model) {
+    {
+        std::lock_guard guard(lock_);
+        Command& command = commands_.emplace_back();
+        command.kind = Command::Kind::forget;
+        command.model = model;
+    }
+    filled_.notify_one();
+}
+
 void Inbox::cancel_all() {
     {
         std::lock_guard guard(lock_);

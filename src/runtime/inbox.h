@@ -42,11 +42,13 @@ class Place {
 
 /// What the engine thread takes out, in the order in which it was put in.
 struct Command {
-    enum class Kind : uint8_t { admit, cancel, cancel_all };
+    enum class Kind : uint8_t { admit, cancel, cancel_all, learn, forget };
     Kind kind = Kind::admit;
     SeqId seq{};
     SequenceRequest request;  ///< admit only
     Nanos since = 0;          ///< admit only: when its place was taken
+    ModelId model{};          ///< learn and forget
+    StepCost cost = {};       ///< learn only
 };
 
 /// Usage, on any http thread:
@@ -83,6 +85,11 @@ class Inbox {
 
     /// The asker left. Harmless when the sequence has already ended.
     void cancel(SeqId seq);
+
+    /// A model's steps were measured, or its weights are about to go: Scheduler::learn() and forget(). What is handed
+    /// in later is heard later.
+    void learn(ModelId model, const StepCost& cost);
+    void forget(ModelId model);
 
     /// From now on reserve() answers unavailable; what is inside goes on.
     void drain();

@@ -58,6 +58,12 @@ void Loop::hear(Command& command, Nanos now) {
         case Command::Kind::cancel_all:
             scheduler_.cancel_all(now, events_);
             break;
+        case Command::Kind::learn:
+            scheduler_.learn(command.model, command.cost);
+            break;
+        case Command::Kind::forget:
+            scheduler_.forget(command.model);
+            break;
     }
 }
 

@@ -67,6 +67,13 @@ void Tape::heard(Nanos now, const StepResult* result, std::span<const Command> c
             case Command::Kind::cancel_all:
                 filling_ += "{\"cancel_all\":true}";
                 break;
+            case Command::Kind::learn:
+                append(filling_, "{{\"learn\":{},\"cost\":{}}}", index(command.model),
+                       cost_to_json(command.cost).dump());
+                break;
+            case Command::Kind::forget:
+                append(filling_, "{{\"forget\":{}}}", index(command.model));
+                break;
         }
     }
     filling_ += ']';

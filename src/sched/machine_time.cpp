@@ -74,6 +74,11 @@ StepShape MachineTime::shape_of(const StepPlan& plan, ModelId model, const StepC
     return shape;
 }
 
+void MachineTime::learn(ModelId model, const StepCost& cost) {
+    if (costs_.size() <= index(model)) costs_.resize(index(model) + size_t{1});
+    costs_[index(model)] = cost;
+}
+
 Micros MachineTime::predict(const StepPlan& plan) const noexcept {
     Micros sum = 0;
     for (uint16_t m = 0; m < costs_.size(); m++) sum += costs_[m].predict(shape_of(plan, ModelId{m}, costs_[m]));

@@ -33,6 +33,9 @@ class MachineTime {
     /// One cost a model, by ModelId. With none, or costs of zero, nothing is predicted and accounts stay even.
     explicit MachineTime(std::vector<StepCost> costs) : costs_(std::move(costs)) {}
 
+    /// What steps of this model take, from now on.
+    void learn(ModelId model, const StepCost& cost);
+
     std::span<const StepCost> costs() const noexcept { return costs_; }
     /// The cost of a model; zeros where there is none.
     const StepCost& cost_of(ModelId model) const noexcept {

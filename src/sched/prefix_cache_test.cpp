@@ -209,6 +209,29 @@ TEST(prefix_cache, a_warm_step_allocates_nothing_though_pages_come_and_go) {
     EXPECT_LT(world.rows, 60u * 4 * 170);
 }
 
+TEST(prefix_cache, a_model_that_went_leaves_no_page_and_the_other_keeps_its_own) {
+    House two = house(100);
+    two.models.push_back({ModelId{1}, 50'000, 4000, {{0, 10}}});
+    World world(std::move(two));
+    const auto ask_of = [&](ModelId model) {
+        SequenceRequest asked;
+        asked.seq = SeqId{++world.last};
+        asked.model = model;
+        asked.prompt = words(1, 100);
+        asked.max_new_tokens = 1;
+        EXPECT_TRUE(world.scheduler.admit(std::move(asked), 0));
+        return world.run();
+    };
+    EXPECT_EQ(ask_of(ModelId{0}), 100u);
+    EXPECT_EQ(ask_of(ModelId{1}), 100u);
+    const uint64_t both = world.scheduler.pages().cached_bytes();
+    world.scheduler.forget(ModelId{0});
+    world.scheduler.check_invariants();
+    EXPECT_EQ(world.scheduler.pages().cached_bytes(), both / 2);
+    EXPECT_EQ(ask_of(ModelId{1}), 1u);
+    EXPECT_EQ(ask_of(ModelId{0}), 100u) << "its keys and values are computed again";
+}
+
 // 64 decode beside 1,000 who wait, 100,000 pages are cached and none are free: each turn evicts.
 TEST(prefix_cache, planning_stays_fast_beside_a_full_cache) {
     for (const Policy& policy : {static_chunk(), cadence()}) {

@@ -36,6 +36,7 @@ class RandomWorld {
 
     /// What the test itself knows of a request, apart from the scheduler.
     struct Expected {
+        ModelId model{};
         uint32_t prompt = 0;
         uint32_t max_new = 0;
         bool takes_nothing = false;
@@ -65,6 +66,7 @@ class RandomWorld {
     SequenceRequest random_request();
     void admit_some();
     void cancel_some();
+    void swap_some();
     std::string look_at(const std::vector<Event>& events);
     std::string look_at(const Event& event);
     std::string look_at_share(Expected& expected, const Event& event);

@@ -60,6 +60,7 @@ void RandomWorld::admit_some() {
         SequenceRequest request = random_request();
         const ModelFacts& model = *house_.find(request.model);
         Expected expected;
+        expected.model = request.model;
         expected.prompt = static_cast<uint32_t>(request.prompt.size());
         expected.max_new = request.max_new_tokens;
         expected.score = request.score_prompt;
@@ -190,6 +191,17 @@ std::string RandomWorld::look_at_end(Expected& expected, const Event& event) {
     return event.reason == due ? "" : "ended for the wrong reason";
 }
 
+/// A model's weights go, where nobody computes with it, and come again: nothing of it is cached any more.
+void RandomWorld::swap_some() {
+    if (!chance(4)) return;
+    const ModelId model = house_.models[draw(house_.models.size())].model;
+    if (!house_.costs.empty() && chance(50)) scheduler_.learn(model, house_.costs[draw(house_.costs.size())]);
+    const auto inside = [&](const auto& entry) { return !entry.second.finished && entry.second.model == model; };
+    if (std::any_of(expected_.begin(), expected_.end(), inside)) return;
+    scheduler_.forget(model);
+    std::erase_if(histories_, [model](const History& each) { return each.model == model; });
+}
+
 std::string RandomWorld::run() {
     StepResult result;
     for (uint32_t turn = 0; turn < 100'000; turn++) {
@@ -197,6 +209,7 @@ std::string RandomWorld::run() {
         now_ += static_cast<Nanos>(chance(2) ? draw(1'000'000'000'000) : draw(1000));  // clocks jump
         admit_some();
         cancel_some();
+        swap_some();
         const StepPlan* plan = scheduler_.plan(now_, events_);
         scheduler_.check_invariants();
         if (plan == nullptr && scheduler_.idle() && to_come_ == 0) {

@@ -165,6 +165,16 @@ void Scheduler::cancel_all(Nanos now, std::vector<Event>& events) {
     }
 }
 
+void Scheduler::learn(ModelId model, const StepCost& cost) {
+    if (house_.find(model) != nullptr) time_.learn(model, cost);
+}
+
+void Scheduler::forget(ModelId model) {
+    for (const auto& [seq, sequence] : sequences_)
+        check(sequence.request.model != model, "a model goes when nobody computes with it any more");
+    if (tree_ != nullptr) tree_->forget(model);
+}
+
 const StepPlan* Scheduler::plan(Nanos now, std::vector<Event>& events) {
     if (in_flight_) return nullptr;
     start_waiting(now, events);

@@ -49,6 +49,14 @@ class Scheduler {
     /// Ends every sequence as cancel() does.
     void cancel_all(Nanos now, std::vector<Event>& events);
 
+    /// The weights of a model came, and its steps were measured: it is predicted by that from now on. Its number is one
+    /// of the house. Never in a step.
+    void learn(ModelId model, const StepCost& cost);
+
+    /// The weights of a model went, and with them the keys and values of its pages: cached prefixes are forgotten. No
+    /// sequence of it is inside.
+    void forget(ModelId model);
+
     /// The next step, or null when nobody can run or a step is in flight. Appends preempted and resumed.
     /// The plan and all it borrows stay unchanged until its commit.
     const StepPlan* plan(Nanos now, std::vector<Event>& events);

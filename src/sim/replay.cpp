@@ -87,6 +87,7 @@ class Player {
   private:
     struct Stream {
         Nanos asked = 0;
+        ModelId model{};
         std::optional<Nanos> last;
         runtime::Place place;
     };
@@ -99,6 +100,7 @@ class Player {
                 if (!place) return place.error().message;
                 stream.place = *std::move(place);
                 stream.asked = std::min(command.since, now);
+                stream.model = command.request.model;
                 replay.requests++;
                 if (Status sent = inbox_.submit(stream.place, command.request); !sent) return sent.error().message;
                 return {};
@@ -108,6 +110,14 @@ class Player {
                 return {};
             case runtime::Command::Kind::cancel_all:
                 inbox_.cancel_all();
+                return {};
+            case runtime::Command::Kind::learn:
+                inbox_.learn(command.model, command.cost);
+                return {};
+            case runtime::Command::Kind::forget:
+                for (const auto& [seq, stream] : streams_)
+                    if (stream.model == command.model) return "a model is forgotten while a sequence of it is inside";
+                inbox_.forget(command.model);
                 return {};
         }
         return {};

@@ -6,9 +6,14 @@
 #include <sstream>
 
 #include "base/random.h"
+#include "runtime/fanout.h"
+#include "runtime/inbox.h"
+#include "runtime/loop.h"
 #include "runtime/tape.h"
+#include "sched/scheduler.h"
 #include "sim/load_spec.h"
 #include "sim/machine.h"
+#include "sim/modelled_executor.h"
 #include "sim/replay.h"
 #include "sim/tape_reader.h"
 
@@ -90,6 +95,50 @@ TEST_F(Tapes, a_plan_that_was_another_is_found_where_it_is) {
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ(again->first_difference, 500u);
     EXPECT_LT(again->matched, again->plans);
+}
+
+TEST_F(Tapes, models_that_are_measured_and_go_are_in_the_record) {
+    Room room;
+    room.kv_tokens = 6000;
+    room.context_tokens = 6000;
+    room.running = 4;
+    const sched::House house = machine_of("cadence", room, built_in_fit().cost, 500 * kNanosPerMilli)->house;
+    {
+        auto tape = runtime::Tape::open(path_, house, {"cadence", uint64_t{1} << 30, {1, 2}});
+        ASSERT_TRUE(tape);
+        sched::Scheduler scheduler(house, *policy_named("cadence"));
+        runtime::Inbox inbox(scheduler.house(), 10);
+        runtime::Fanout fanout({});
+        Nanos now = 0;
+        ModelledExecutor executor(house.costs.front(), now);
+        runtime::Loop loop(inbox, scheduler, executor, fanout, tape->get());
+        StepCost slower = house.costs.front();
+        slower.row_ps *= 2;
+        for (uint64_t round = 1; round <= 3; round++) {
+            auto place = inbox.reserve(1, now);
+            SequenceRequest request;
+            request.seq = SeqId{round};
+            request.prompt.assign(300, TokenId{7});  // the same each time: what is forgotten is not found
+            request.max_new_tokens = 4;
+            ASSERT_TRUE(inbox.submit(*place, std::move(request)));
+            for (bool busy = true; busy;) {
+                busy = loop.turn(now).now;
+                now += kNanosPerSecond;
+            }
+            inbox.forget(ModelId{0});
+            inbox.learn(ModelId{0}, slower);
+        }
+        loop.turn(now);
+    }
+    const std::string all = content();
+    EXPECT_NE(all.find("{\"forget\":0}"), std::string::npos);
+    EXPECT_NE(all.find("{\"learn\":0,\"cost\":{\"weights_ps\":"), std::string::npos);
+    const auto again = replay(path_);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->requests, 3u);
+    EXPECT_GT(again->plans, 6u);
+    EXPECT_EQ(again->matched, again->plans);
+    EXPECT_FALSE(again->first_difference);
 }
 
 TEST_F(Tapes, holds_no_token_of_anybody) {

@@ -93,6 +93,17 @@ bool read_command(const Json& from, runtime::Command& out) {
         out.kind = runtime::Command::Kind::cancel;
         return take(from, "cancel", UINT64_MAX, out.seq);
     }
+    if (from.contains("forget")) {
+        out.kind = runtime::Command::Kind::forget;
+        return take(from, "forget", UINT16_MAX, out.model);
+    }
+    if (from.contains("learn")) {
+        out.kind = runtime::Command::Kind::learn;
+        const auto cost = runtime::cost_from_json(from.value("cost", Json()));
+        if (!cost) return false;
+        out.cost = *cost;
+        return take(from, "learn", UINT16_MAX, out.model);
+    }
     out.kind = runtime::Command::Kind::cancel_all;
     return from.contains("cancel_all");
 }
