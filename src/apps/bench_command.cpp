@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "engine/machine_limits.h"
-#include "engine/model_work.h"
 #include "kernels/probe.h"
 #include "sched/chunk.h"
 
@@ -122,7 +121,7 @@ class Rig {
 
 void run_all(EngineRoom& room, const BenchSettings& s, const Limits& limits, std::vector<Measurement>& out) {
     Rig rig(room, s);
-    const ModelWork work = engine::work_of(*room.models.front().model, room.house.models.front());
+    const ModelWork work = room.models.front().card.work;
     const auto measure = [&](const char* phase, uint32_t tokens, uint32_t depth, uint32_t batch, uint32_t beside,
                              const auto& run) {
         Measurement m{phase, tokens, depth, batch, beside, room.pool->threads(), {}, 0};

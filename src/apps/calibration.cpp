@@ -31,9 +31,9 @@ std::string this_build() {
                        fs::last_write_time(target, ignored).time_since_epoch().count());
 }
 
-engine::CostKey key_of(const EngineRoom& room, const LoadedModel& loaded) {
-    return {loaded.card.name,     loaded.fingerprint, engine::cpu_name(),
-            room.pool->threads(), room.table->name,   this_build()};
+engine::CostKey key_of(const EngineRoom& room, const KnownModel& known) {
+    return {known.card.name,      known.fingerprint, engine::cpu_name(),
+            room.pool->threads(), room.table->name,  this_build()};
 }
 
 /// One file for each model, machine and thread plan: another build takes the place of the last one's.
@@ -71,6 +71,35 @@ void keep(const std::string& path, const std::string& text) {
     spdlog::warn("what was measured could not be kept in {}: it will be measured again at the next start", path);
 }
 
+/// `number` is the model's in that executor.
+engine::CostTable measure(
+    const EngineRoom& room, const KnownModel& known, engine::CpuExecutor& executor, ModelId number,
+    const OnMeasure& progress, const std::function<bool()>& undisturbed = [] { return true; }) {
+    engine::CostTable table;
+    table.key = key_of(room, known);
+    engine::CalibrationSetup setup;
+    setup.facts = known.facts;
+    setup.facts.model = number;
+    setup.max_rows = room.house.limits.max_rows;
+    setup.max_items = room.house.limits.max_running;
+    uint64_t page_bytes = 0;
+    for (const PageGroupFacts& group : known.facts.groups) page_bytes += group.bytes_per_page;
+    setup.pages = static_cast<uint32_t>(
+        std::clamp<uint64_t>(room.house.page_bytes / page_bytes, 1, uint64_t{kPagesToMeasureWith}));
+
+    bool whole = true, alone = undisturbed();
+    executor.fill_pages(number, setup.pages);
+    table.fit = engine::calibrate(executor, setup, [&](uint64_t done, uint64_t total) {
+        const bool go_on = progress(known.card.name, done, total);
+        whole = whole && go_on;
+        alone = alone && undisturbed();
+        return go_on;
+    });
+    executor.drop_pages(number, setup.pages);
+    if (whole && alone) keep(file_of(table.key), engine::to_json(table));
+    return table;
+}
+
 }  // namespace
 
 std::string state_folder() {
@@ -84,32 +113,20 @@ std::string state_folder() {
     return std::string(home != nullptr ? home : ".") + "/.local/state/cadans";
 }
 
-engine::CostTable cost_table_of(EngineRoom& room, LoadedModel& loaded, bool anew, const OnMeasure& progress) {
-    engine::CostTable table;
-    table.key = key_of(room, loaded);
-    const std::string path = file_of(table.key);
+engine::CostTable cost_table_of(EngineRoom& room, KnownModel& known, bool anew, const OnMeasure& progress) {
+    const engine::CostKey key = key_of(room, known);
     if (!anew) {
-        if (auto found = kept(path, table.key)) return *std::move(found);
+        if (auto found = kept(file_of(key), key)) return *std::move(found);
     }
-    engine::CalibrationSetup setup;
-    setup.facts = loaded.facts;
-    setup.max_rows = room.house.limits.max_rows;
-    setup.max_items = room.house.limits.max_running;
-    uint64_t page_bytes = 0;
-    for (const PageGroupFacts& group : loaded.facts.groups) page_bytes += group.bytes_per_page;
-    setup.pages = static_cast<uint32_t>(
-        std::clamp<uint64_t>(room.house.page_bytes / page_bytes, 1, uint64_t{kPagesToMeasureWith}));
+    return measure(room, known, *room.executor, known.facts.model, progress);
+}
 
-    bool whole = true;
-    room.executor->fill_pages(loaded.facts.model, setup.pages);
-    table.fit = engine::calibrate(*room.executor, setup, [&](uint64_t done, uint64_t total) {
-        const bool go_on = progress(loaded.card.name, done, total);
-        whole = whole && go_on;
-        return go_on;
-    });
-    room.executor->drop_pages(loaded.facts.model, setup.pages);
-    if (whole) keep(path, engine::to_json(table));
-    return table;
+StepCost measure_beside(const EngineRoom& room, const KnownModel& known, ThreadPool& loaders,
+                        const std::function<bool()>& undisturbed, const OnMeasure& progress) {
+    const engine::CostKey key = key_of(room, known);
+    if (const auto found = kept(file_of(key), key)) return found->fit.cost;
+    engine::CpuExecutor own(*room.table, loaders, room.limits);
+    return measure(room, known, own, room.place(known, own), progress, undisturbed).fit.cost;
 }
 
 serve::MachineLimits machine_limits(EngineRoom& room) {
@@ -136,8 +153,14 @@ serve::MachineLimits machine_limits(EngineRoom& room) {
 
 void measure_costs(EngineRoom& room, const OnMeasure& progress) {
     room.house.costs.clear();
-    for (LoadedModel& loaded : room.models)
-        room.house.costs.push_back(cost_table_of(room, loaded, false, progress).fit.cost);
+    for (KnownModel& known : room.models) {
+        const engine::CostKey key = key_of(room, known);
+        if (known.model != nullptr)
+            known.cost = cost_table_of(room, known, false, progress).fit.cost;
+        else if (const auto found = kept(file_of(key), key))
+            known.cost = found->fit.cost;
+        room.house.costs.push_back(known.cost.value_or(StepCost{}));
+    }
 }
 
 }  // namespace cadans::apps

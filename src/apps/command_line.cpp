@@ -13,6 +13,7 @@
 #include "apps/config_file.h"
 #include "apps/settings.h"
 #include "sched/policies.h"
+#include "serve/keep_alive.h"
 
 namespace cadans::apps {
 namespace {
@@ -43,9 +44,25 @@ std::string is_size(const std::string& text) {
 
 std::string is_size_or_nothing(const std::string& text) { return text.empty() ? std::string() : is_size(text); }
 
+std::string is_keep_alive_or_nothing(const std::string& text) {
+    if (text.empty()) return {};
+    const Result<Nanos> read = serve::parse_keep_alive(text);
+    return read ? std::string() : read.error().message;
+}
+
 void add_settings(CLI::App& command, ComputeSettings& s) {
-    setting(command, "model", s.models, "a GGUF file, a name in the model folder, or NAME=FILE; may be given again")
+    setting(
+        command, "model", s.models,
+        "a GGUF file, a name in the model folder, NAME=FILE, or a folder as --models-dir; may be given again. Files "
+        "are loaded at the start as far as they fit, the first is the default")
         ->type_name("FILE_OR_NAME");
+    setting(command, "models-dir", s.models_dir,
+            "a folder whose GGUF files are served by name, each loaded when somebody asks for it")
+        ->type_name("DIR");
+    setting(command, "model-memory", s.model_memory,
+            "memory for the weights of all models that are loaded; idle ones make room; default: what is free")
+        ->type_name("SIZE")
+        ->check(is_size_or_nothing);
     setting(command, "chat-template", s.chat_template_file, "a Jinja chat template for models whose file has none")
         ->type_name("FILE");
     setting(command, "threads", s.threads, "threads that compute; 0: all usable physical cores")
@@ -79,6 +96,11 @@ void add_settings(CLI::App& command, ServeSettings& s) {
     setting(command, "allow-origin", s.allowed_origins,
             "a web page's origin that may call this server; may be given again");
     setting(command, "api-key", s.api_key, "the key that every request must carry");
+    setting(command, "keep-alive", s.keep_alive,
+            "how long an idle model stays in memory where a request does not say: 5m, 1h30m, seconds, 0, or -1 for "
+            "ever; default: 5m, and for ever those loaded at the start")
+        ->type_name("TIME")
+        ->check(is_keep_alive_or_nothing);
     setting(command, "queue", s.queue, "requests that may wait; more are told to come back (429)")
         ->check(CLI::Range(0, 100000));
     setting(command, "gap-ms", s.gap_ms,

@@ -1,12 +1,15 @@
 #include "apps/engine_room.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/random.h"
+#include "engine/model_work.h"
 #include "engine/topology.h"
 #include "model/memory.h"
 #include "model/safe_open.h"
@@ -22,16 +25,57 @@ constexpr uint32_t kLargestChunk = 512;        ///< prompt tokens that any polic
 
 struct NamedFile {
     std::string name, path;
+    bool at_start = true;  ///< false: found in a folder, and left out where it cannot be run
 };
 
-/// NAME=FILE, or FILE_OR_NAME whose name is the file's stem.
-Result<NamedFile> named_file(const std::string& argument) {
+/// The GGUF files of a folder, by name.
+Result<std::vector<NamedFile>> files_in(const std::string& folder) {
+    std::vector<NamedFile> found;
+    std::error_code trouble;
+    for (fs::directory_iterator at(folder, trouble), end; !trouble && at != end; at.increment(trouble))
+        if (at->path().extension() == ".gguf" && at->is_regular_file())
+            found.push_back({at->path().stem().string(), at->path().string(), false});
+    if (trouble) return Error{ErrorCode::io, fmt::format("{} cannot be read: {}", folder, trouble.message()), folder};
+    std::ranges::sort(found, {}, &NamedFile::name);
+    return found;
+}
+
+/// NAME=FILE, or FILE_OR_NAME whose name is the file's stem, or a folder.
+Result<std::vector<NamedFile>> named_files(const std::string& argument) {
     const size_t equals = argument.find('=');
     const bool named = equals != std::string::npos && argument.find('/') > equals;
     if (equals == 0) return bad_input(fmt::format("'{}' gives the model no name before the '='", argument), "--model");
+    if (!named && fs::is_directory(argument)) return files_in(argument);
     auto path = find_model_file(named ? argument.substr(equals + 1) : argument);
     if (!path) return std::move(path).error();
-    return NamedFile{named ? argument.substr(0, equals) : fs::path(*path).stem().string(), *path};
+    return std::vector<NamedFile>{{named ? argument.substr(0, equals) : fs::path(*path).stem().string(), *path}};
+}
+
+/// All that the settings name, each name once: what is found in a folder gives way to what is named by itself.
+Result<std::vector<NamedFile>> wanted_files(const ComputeSettings& settings) {
+    std::vector<std::string> arguments = settings.models;
+    if (arguments.empty() && settings.models_dir.empty()) arguments.emplace_back("smollm2");
+    std::vector<NamedFile> wanted, found;
+    for (const std::string& argument : arguments) {
+        auto files = named_files(argument);
+        if (!files) return std::move(files).error();
+        for (NamedFile& file : *files) (file.at_start ? wanted : found).push_back(std::move(file));
+    }
+    if (!settings.models_dir.empty()) {
+        auto files = files_in(settings.models_dir);
+        if (!files) return std::move(files).error();
+        found.insert(found.end(), files->begin(), files->end());
+    }
+    for (size_t i = 0; i < wanted.size(); i++) {
+        const auto same = std::ranges::find(wanted, wanted[i].name, &NamedFile::name);
+        if (same != wanted.begin() + static_cast<std::ptrdiff_t>(i))
+            return bad_input(
+                fmt::format("two models are called '{}'; give one another name with NAME=FILE", wanted[i].name),
+                "--model");
+    }
+    for (NamedFile& file : found)
+        if (std::ranges::find(wanted, file.name, &NamedFile::name) == wanted.end()) wanted.push_back(std::move(file));
+    return wanted;
 }
 
 std::string_view most_common_type(const model::GgufFile& file) {
@@ -48,23 +92,27 @@ std::string_view most_common_type(const model::GgufFile& file) {
     return bytes.empty() ? "" : std::ranges::max(bytes).second;
 }
 
-serve::ModelFile facts_of(const model::GgufFile& file, const model::Model& loaded, const std::string& path) {
+int64_t changed_at(const std::string& path) {
+    std::error_code ignored;
+    const auto changed = fs::last_write_time(path, ignored);
+    return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::file_clock::to_sys(changed).time_since_epoch())
+        .count();
+}
+
+serve::ModelFile facts_of(const model::GgufFile& file, const model::ModelSpec& spec,
+                          const model::MemoryEstimate& memory, const std::string& path) {
     serve::ModelFile facts;
-    facts.architecture = loaded.spec().architecture;
+    facts.architecture = spec.architecture;
     for (const model::GgufTensor& tensor : file.tensors()) facts.parameters += tensor.elements();
     const double millions = static_cast<double>(facts.parameters) / 1e6;
     facts.parameter_size = millions < 1000 ? fmt::format("{:.0f}M", millions) : fmt::format("{:.1f}B", millions / 1000);
     facts.quantization = most_common_type(file);
     facts.bytes = file.size_bytes();
-    facts.resident_bytes = loaded.weight_bytes();
-    facts.embedding_length = loaded.spec().width;
+    facts.resident_bytes = memory.weight_bytes;
+    facts.embedding_length = spec.width;
     if (const auto license = file.text("general.license"); license && license->has_value())
         facts.license = std::string(**license);
-    std::error_code ignored;
-    const auto changed = fs::last_write_time(path, ignored);
-    facts.modified_unix_seconds =
-        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::file_clock::to_sys(changed).time_since_epoch())
-            .count();
+    facts.modified_unix_seconds = changed_at(path);
     for (const model::GgufEntry& entry : file.metadata()) {
         const std::string key(entry.key);
         if (!key.starts_with("general.") && !key.starts_with(facts.architecture + ".")) continue;
@@ -115,8 +163,16 @@ Result<std::unique_ptr<text::ChatTemplate>> template_of(const model::GgufFile& f
     return std::make_unique<text::ChatTemplate>(*std::move(parsed));
 }
 
-Result<LoadedModel> load(const NamedFile& named, const ComputeSettings& settings, ThreadPool& pool,
-                         const OnLoad& progress) {
+/// Size and time of a file: what is not the same any more was changed.
+uint64_t stamp_of(const std::string& path) {
+    std::error_code ignored;
+    const auto time = static_cast<uint64_t>(fs::last_write_time(path, ignored).time_since_epoch().count());
+    return mix64(fs::file_size(path, ignored) ^ mix64(time));
+}
+
+/// Everything but the weights.
+Result<KnownModel> read_known(const NamedFile& named, const ComputeSettings& settings) {
+    const uint64_t stamp = stamp_of(named.path);
     // A child reads the file first: what would kill a reader kills that one.
     if (Status vetted = model::vet_model(named.path); !vetted) return std::move(vetted).error();
     auto file = model::GgufFile::open(named.path);
@@ -131,28 +187,25 @@ Result<LoadedModel> load(const NamedFile& named, const ComputeSettings& settings
     if (!tokenizer) return std::move(tokenizer).error();
     auto chat_template = template_of(*file, settings.chat_template_file);
     if (!chat_template) return std::move(chat_template).error();
-    const uint32_t trained = spec->context_length;
-    if (Status fits = model::check_fits(model::estimate_memory(*spec, *file), model::available_memory(), named.name);
-        !fits)
-        return std::move(fits).error();
-    auto loaded = model::Model::load(*file, *std::move(spec), pool, [&](model::LoadProgress p) {
-        return progress(named.name, p.done_bytes, p.total_bytes);
-    });
-    if (!loaded) return std::move(loaded).error();
 
-    LoadedModel out;
-    out.model = *std::move(loaded);
+    KnownModel out;
     out.tokenizer = std::make_unique<text::Tokenizer>(*std::move(tokenizer));
     out.chat_template = *std::move(chat_template);
-    out.facts.vocab_size = out.model->spec().vocab;
-    out.facts.context_tokens = settings.context == 0 ? trained : settings.context;
-    out.facts.groups = engine::PageGroups::of(out.model->spec()).facts;
+    out.path = named.path;
+    out.stamp = stamp;
+    out.at_start = named.at_start;
+    out.memory = model::estimate_memory(*spec, *file);
+    out.facts.vocab_size = spec->vocab;
+    out.facts.context_tokens = settings.context == 0 ? spec->context_length : settings.context;
+    out.facts.groups = engine::PageGroups::of(*spec).facts;
     out.fingerprint = fingerprint_of(*file);
     out.card.name = named.name;
-    out.card.trained_context_tokens = trained;
+    out.card.trained_context_tokens = spec->context_length;
     out.card.tokenizer = out.tokenizer.get();
     out.card.chat_template = out.chat_template.get();
-    out.card.file = facts_of(*file, *out.model, named.path);
+    out.card.memory_bytes = out.memory.unloaded_bytes();
+    out.card.work = engine::work_of(*spec, out.memory, out.facts);
+    out.card.file = facts_of(*file, *spec, out.memory, named.path);
     const auto changed = static_cast<uint64_t>(out.card.file.modified_unix_seconds);
     out.card.file.digest = fmt::format("{}{:016x}", out.fingerprint, mix64(file->size_bytes() ^ mix64(changed)));
     return out;
@@ -164,22 +217,10 @@ Result<uint64_t> page_budget(const ComputeSettings& settings) {
     return model::available_memory().bytes / 4;
 }
 
-/// Caps each model's context so that one full request fits the budget; refuses one that was asked for and does not.
-Status fit_contexts(EngineRoom& room, const ComputeSettings& settings) {
-    for (LoadedModel& loaded : room.models) {
-        const uint32_t fits = sched::longest_sequence(room.house, loaded.facts);
-        if (fits == 0)
-            return Error{ErrorCode::no_memory,
-                         fmt::format("{} for keys and values is too little for even one page of {}; raise --kv-memory",
-                                     format_size(room.house.page_bytes), loaded.card.name)};
-        if (settings.context != 0 && fits < settings.context)
-            return Error{ErrorCode::no_memory,
-                         fmt::format("a context of {} tokens needs more than the {} there are for keys and values; {} "
-                                     "tokens fit: raise --kv-memory or ask for less",
-                                     settings.context, format_size(room.house.page_bytes), fits)};
-        loaded.facts.context_tokens = std::min(loaded.facts.context_tokens, fits);
-    }
-    return Ok{};
+Status too_few_pages(const std::string& name, uint64_t page_bytes) {
+    return Error{ErrorCode::no_memory,
+                 fmt::format("{} for keys and values is too little for even one page of {}; raise --kv-memory",
+                             format_size(page_bytes), name)};
 }
 
 }  // namespace
@@ -214,20 +255,24 @@ Result<std::unique_ptr<EngineRoom>> EngineRoom::open(const ComputeSettings& sett
     room->table = &kernels::kernel_table(*isa);
     room->pool = std::make_unique<ThreadPool>(settings.threads != 0 ? settings.threads : engine::usable_cores());
 
-    std::vector<std::string> wanted = settings.models;
-    if (wanted.empty()) wanted.emplace_back("smollm2");
-    for (const std::string& argument : wanted) {
-        auto named = named_file(argument);
-        if (!named) return std::move(named).error();
-        for (const LoadedModel& other : room->models)
-            if (other.card.name == named->name)
-                return bad_input(
-                    fmt::format("two models are called '{}'; give one another name with NAME=FILE", named->name),
-                    "--model");
-        auto loaded = load(*named, settings, *room->pool, progress);
-        if (!loaded) return std::move(loaded).error();
-        room->models.push_back(*std::move(loaded));
+    auto wanted = wanted_files(settings);
+    if (!wanted) return std::move(wanted).error();
+    for (const NamedFile& named : *wanted) {
+        auto known = read_known(named, settings);
+        if (known) {
+            room->models.push_back(*std::move(known));
+        } else if (named.at_start) {
+            return std::move(known).error();
+        } else {
+            spdlog::warn("{} is left out: {}", named.path, known.error().message);
+        }
     }
+    if (room->models.empty())
+        return Error{ErrorCode::not_found, "there is no model that can be run in the folders named", "--models-dir"};
+    if (Status loaded = room->load_first(settings, progress); !loaded) return std::move(loaded).error();
+    for (const KnownModel& known : room->models)
+        if (known.model == nullptr && !settings.on_first_use)
+            return bad_input(fmt::format("one model is wanted, and {} was only found in a folder", known.path));
 
     sched::House& house = room->house;
     house.limits.max_running = settings.max_running;
@@ -237,28 +282,123 @@ Result<std::unique_ptr<EngineRoom>> EngineRoom::open(const ComputeSettings& sett
     if (!budget) return std::move(budget).error();
     house.page_bytes = *budget;
     house.prefix_cache = settings.prefix_cache == "on";
-    if (Status fits = fit_contexts(*room, settings); !fits) return std::move(fits).error();
+    if (Status fits = room->fit_contexts(settings); !fits) return std::move(fits).error();
 
-    engine::EngineLimits limits{.max_rows = house.limits.max_rows,
-                                .max_items = house.limits.max_running,
-                                .max_scores = house.limits.max_rows,
-                                .max_context_tokens = 0};
-    for (const LoadedModel& loaded : room->models)
-        limits.max_context_tokens = std::max(limits.max_context_tokens, loaded.facts.context_tokens);
-    room->executor = std::make_unique<engine::CpuExecutor>(*room->table, *room->pool, limits);
-    for (LoadedModel& loaded : room->models) {
-        std::vector<uint32_t> pages;
-        for (const PageGroupFacts& group : loaded.facts.groups)
-            pages.push_back(
-                static_cast<uint32_t>(std::min<uint64_t>(house.page_bytes / group.bytes_per_page, UINT32_MAX - 1)));
-        loaded.facts.model = loaded.card.model = room->executor->add(*loaded.model, pages);
-        loaded.card.context_tokens = loaded.facts.context_tokens;
-        ModelFacts unbounded = loaded.facts;
+    room->limits = {.max_rows = house.limits.max_rows,
+                    .max_items = house.limits.max_running,
+                    .max_scores = house.limits.max_rows,
+                    .max_context_tokens = 0};
+    for (const KnownModel& known : room->models)
+        room->limits.max_context_tokens = std::max(room->limits.max_context_tokens, known.facts.context_tokens);
+    room->executor = std::make_unique<engine::CpuExecutor>(*room->table, *room->pool, room->limits);
+    for (KnownModel& known : room->models) {
+        known.facts.model = known.card.model = room->executor->reserve();
+        known.card.context_tokens = known.facts.context_tokens;
+        known.card.resident = known.model != nullptr;
+        if (known.model != nullptr) room->executor->place(known.facts.model, *known.model, room->pages_of(known));
+        ModelFacts unbounded = known.facts;
         unbounded.context_tokens = kLongestContext;
-        loaded.card.kv_tokens = sched::longest_sequence(house, unbounded);
-        house.models.push_back(loaded.facts);
+        known.card.kv_tokens = sched::longest_sequence(house, unbounded);
+        house.models.push_back(known.facts);
     }
     return room;
+}
+
+/// Those that are named by themselves, in their order, as long as there is room; the others wait for their first use.
+Status EngineRoom::load_first(const ComputeSettings& settings, const OnLoad& progress) {
+    uint64_t taken = 0;
+    for (KnownModel& known : models) {
+        if (!known.at_start) continue;
+        const std::string& name = known.card.name;
+        const uint64_t needed = known.memory.unloaded_bytes();
+        if (!settings.model_memory.empty()) {
+            const uint64_t most = *parse_size(settings.model_memory);
+            if (needed > most)
+                return Error{ErrorCode::no_memory, fmt::format("{} needs {} of memory, but --model-memory allows {}",
+                                                               name, format_size(needed), format_size(most))};
+            if (needed > most - taken) {
+                spdlog::info("{} is loaded when somebody asks for it: the models before it fill --model-memory", name);
+                continue;
+            }
+        }
+        const model::AvailableMemory free = model::available_memory();
+        if (Status fits = model::check_fits(known.memory, free, name); !fits) {
+            if (!settings.on_first_use || known.memory.fixed_bytes() > free.bytes + taken)
+                return std::move(fits).error();
+            spdlog::info("{} is loaded when somebody asks for it: there is no room beside the models before it", name);
+            continue;
+        }
+        if (Status read = read_weights(known, *pool, progress); !read) return std::move(read).error();
+        taken += needed;
+    }
+    return Ok{};
+}
+
+Status EngineRoom::read_weights(KnownModel& known, ThreadPool& loaders, const OnLoad& progress) {
+    auto file = model::GgufFile::open(known.path);
+    if (!file) return std::move(file).error();
+    // Its child has read this file and no other.
+    if (stamp_of(known.path) != known.stamp)
+        return bad_input(
+            fmt::format("{} was changed since the server started; start it again to serve the new file", known.path));
+    auto spec = model::read_spec(*file);
+    if (!spec) return std::move(spec).error();
+    auto loaded = model::Model::load(*file, *std::move(spec), loaders, [&](model::LoadProgress p) {
+        return progress(known.card.name, p.done_bytes, p.total_bytes);
+    });
+    if (!loaded) return std::move(loaded).error();
+    known.model = *std::move(loaded);
+    return Ok{};
+}
+
+Status EngineRoom::load(KnownModel& known, ThreadPool& loaders, const OnLoad& progress) {
+    if (Status read = read_weights(known, loaders, progress); !read) return read;
+    executor->place(known.facts.model, *known.model, pages_of(known));
+    return Ok{};
+}
+
+void EngineRoom::unload(KnownModel& known) {
+    executor->remove(known.facts.model);
+    known.model.reset();
+    ::malloc_trim(0);  // what steps of it worked in goes back too
+}
+
+std::vector<uint32_t> EngineRoom::pages_of(const KnownModel& known) const {
+    std::vector<uint32_t> pages;
+    for (const PageGroupFacts& group : known.facts.groups)
+        pages.push_back(
+            static_cast<uint32_t>(std::min<uint64_t>(house.page_bytes / group.bytes_per_page, UINT32_MAX - 1)));
+    return pages;
+}
+
+ModelId EngineRoom::place(const KnownModel& known, engine::CpuExecutor& other) const {
+    return other.add(*known.model, pages_of(known));
+}
+
+/// Caps each model's context so that one full request fits the budget; refuses one that was asked for and does not, and
+/// leaves it out where it was only found.
+Status EngineRoom::fit_contexts(const ComputeSettings& settings) {
+    for (auto known = models.begin(); known != models.end();) {
+        const uint32_t fits = sched::longest_sequence(house, known->facts);
+        Status could = Ok{};
+        if (fits == 0)
+            could = too_few_pages(known->card.name, house.page_bytes);
+        else if (settings.context != 0 && fits < settings.context)
+            could = Error{ErrorCode::no_memory,
+                          fmt::format("a context of {} tokens needs more than the {} there are for keys and values; {} "
+                                      "tokens fit: raise --kv-memory or ask for less",
+                                      settings.context, format_size(house.page_bytes), fits)};
+        if (!could && known->at_start) return could;
+        if (!could) {
+            spdlog::warn("{} is left out: {}", known->path, could.error().message);
+            known = models.erase(known);
+            continue;
+        }
+        known->facts.context_tokens = std::min(known->facts.context_tokens, fits);
+        ++known;
+    }
+    if (models.empty()) return Error{ErrorCode::not_found, "none of the models found can be run", "--models-dir"};
+    return Ok{};
 }
 
 }  // namespace cadans::apps

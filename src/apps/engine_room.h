@@ -12,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "engine/cpu_executor.h"
 #include "kernels/table.h"
+#include "model/memory.h"
 #include "model/weights.h"
 #include "sched/admission.h"
 #include "serve/model_card.h"
@@ -20,14 +21,20 @@
 
 namespace cadans::apps {
 
-/// A model ready to be computed, with its words. Kept where it is: others borrow.
-struct LoadedModel {
-    std::unique_ptr<model::Model> model;
+/// A model whose file has been read up to its weights: everything that is told of it, and its words. The weights are
+/// there while it is in memory. Kept where it is: others borrow.
+struct KnownModel {
+    std::unique_ptr<model::Model> model;  ///< null: not in memory
     std::unique_ptr<text::Tokenizer> tokenizer;
     std::unique_ptr<text::ChatTemplate> chat_template;  ///< null: the file has none
     serve::ModelCard card;
     ModelFacts facts;
     std::string fingerprint;  ///< of its tensors' names, shapes and types: what its speed depends on
+    std::string path;
+    uint64_t stamp = 0;  ///< of the file as it was read
+    model::MemoryEstimate memory;
+    bool at_start = false;         ///< named by itself: loaded before the doors open
+    std::optional<StepCost> cost;  ///< of its steps, where that is known
 };
 
 /// Told about each model's bytes as they are read; returning false stops with `cancelled`.
@@ -35,14 +42,31 @@ using OnLoad = std::function<bool(const std::string& name, uint64_t done_bytes, 
 
 /// Owns what a step needs. Members are in the order in which they depend on each other.
 struct EngineRoom {
-    /// Errors: those of reading and loading models, settings that cannot be kept; each says what to do.
+    /// Reads every model's words, and the weights of those that are named by themselves as far as they fit; at least
+    /// those of the first. Errors: those of reading and loading models, settings that cannot be kept; each says what to
+    /// do. A model that is only found in a folder and cannot be run is left out with a warning.
     static Result<std::unique_ptr<EngineRoom>> open(const ComputeSettings& settings, const OnLoad& progress);
+
+    /// Reads the weights, with the threads of `loaders`, and makes the model runnable. Errors: those of Model::load(),
+    /// bad_input where the file is not what it was; then nothing is left behind.
+    Status load(KnownModel& known, ThreadPool& loaders, const OnLoad& progress);
+    /// Gives weights and pages back to the system.
+    void unload(KnownModel& known);
+    /// Makes it runnable by another executor than the room's, under a number of that one.
+    ModelId place(const KnownModel& known, engine::CpuExecutor& other) const;
 
     const kernels::KernelTable* table = nullptr;
     std::unique_ptr<ThreadPool> pool;
-    std::vector<LoadedModel> models;
+    std::vector<KnownModel> models;  ///< by ModelId
+    engine::EngineLimits limits;
     std::unique_ptr<engine::CpuExecutor> executor;
     sched::House house;
+
+  private:
+    std::vector<uint32_t> pages_of(const KnownModel& known) const;
+    Status fit_contexts(const ComputeSettings& settings);
+    Status read_weights(KnownModel& known, ThreadPool& loaders, const OnLoad& progress);
+    Status load_first(const ComputeSettings& settings, const OnLoad& progress);
 };
 
 /// The file that FILE_OR_NAME means: a path, or a name in the model folder. Errors: not_found, with what to do.

@@ -93,7 +93,7 @@ class Conversation {
     }
 
   private:
-    const LoadedModel& loaded() const { return room_.models.front(); }
+    const KnownModel& loaded() const { return room_.models.front(); }
 
     Result<SequenceRequest> request_for(const std::string& question) {
         const text::Vocabulary& words = loaded().tokenizer->vocabulary();

@@ -11,11 +11,11 @@
 #include "apps/commands.h"
 #include "apps/engine_room.h"
 #include "apps/progress.h"
+#include "apps/room_loader.h"
 #include "apps/settings.h"
 #include "apps/supervisor.h"
 #include "base/clock.h"
 #include "base/random.h"
-#include "engine/model_work.h"
 #include "metrics/metrics.h"
 #include "runtime/engine_thread.h"
 #include "runtime/fanout.h"
@@ -31,6 +31,7 @@ namespace cadans::apps {
 namespace {
 
 constexpr Micros kMicrosPerMilli = 1'000;
+constexpr Nanos kUsualKeepAlive = 5 * 60 * kNanosPerSecond;  // Ollama's
 constexpr Micros kUsualGap = 200 * kMicrosPerMilli;
 
 int fail(const Error& error) {
@@ -96,6 +97,17 @@ serve::MachineCard machine_of(EngineRoom& room, const ServeSettings& s) {
     return card;
 }
 
+std::vector<serve::ModelCard> cards_of(const EngineRoom& room, const ServeSettings& s) {
+    std::vector<serve::ModelCard> cards;
+    for (const KnownModel& known : room.models) {
+        serve::ModelCard& card = cards.emplace_back(known.card);
+        card.cost = known.cost;
+        card.keep_alive = known.at_start ? serve::kForEver : kUsualKeepAlive;
+        if (!s.keep_alive.empty()) card.keep_alive = *serve::parse_keep_alive(s.keep_alive);
+    }
+    return cards;
+}
+
 /// The tape that --record asks for; each life of the process has its own. Null where none is wanted.
 Result<std::unique_ptr<runtime::Tape>> open_tape(const ServeSettings& s, const sched::House& house, const Life& life) {
     if (s.record.empty()) return std::unique_ptr<runtime::Tape>();
@@ -108,7 +120,7 @@ Micros choose_gap(const EngineRoom& room, uint32_t gap_ms) {
     if (gap_ms != 0) return gap_ms * kMicrosPerMilli;
     Micros gap = kUsualGap;
     for (const StepCost& cost : room.house.costs)
-        gap = std::max(gap, sched::promise_for(cost, room.house.limits, 1, 0).floor);
+        if (cost != StepCost{}) gap = std::max(gap, sched::promise_for(cost, room.house.limits, 1, 0).floor);
     return gap;
 }
 
@@ -117,6 +129,7 @@ void announce_gap(const EngineRoom& room) {
     const Micros gap = room.house.limits.gap;
     const auto words = [](Micros span) { return format_duration(span * kNanosPerMicro); };
     for (size_t m = 0; m < room.house.costs.size(); m++) {
+        if (room.models[m].model == nullptr) continue;
         const sched::Promise p = sched::promise_for(room.house.costs[m], room.house.limits, 1, 0);
         const std::string& name = room.models[m].card.name;
         spdlog::info("{}: at most {} between two words; beside one stream a step reads up to {} prompt tokens", name,
@@ -130,9 +143,14 @@ void announce_gap(const EngineRoom& room) {
 }
 
 void announce(const EngineRoom& room, const serve::Server& server, Nanos load_time) {
-    for (const LoadedModel& m : room.models)
+    size_t waiting = 0;
+    for (const KnownModel& m : room.models) {
+        waiting += m.model == nullptr;
+        if (m.model == nullptr) continue;
         spdlog::info("{}: {} of weights, {} tokens a request, {} tokens of keys and values in all", m.card.name,
                      format_size(m.model->weight_bytes()), m.card.context_tokens, m.card.kv_tokens);
+    }
+    if (waiting > 0) spdlog::info("{} more models are loaded when somebody asks for them", waiting);
     spdlog::info("computing with {} threads, {}; loaded in {}", room.pool->threads(), room.table->name,
                  format_duration(load_time));
     fmt::print("Cadans listens on {}\n", server.address());
@@ -156,7 +174,9 @@ int serve_here(const ServeSettings& s, const Life& life) {
     });
     const Nanos begin = steady_now();
     Progress bar("loading");
-    auto room = EngineRoom::open(s.compute, [&](const std::string& name, uint64_t done, uint64_t total) {
+    ComputeSettings compute = s.compute;
+    compute.on_first_use = true;
+    auto room = EngineRoom::open(compute, [&](const std::string& name, uint64_t done, uint64_t total) {
         bar.show(done, total, fmt::format("{} ({} of {})", name, format_size(done), format_size(total)));
         server->loading(total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total));
         return !leaving.load();
@@ -186,14 +206,10 @@ int serve_here(const ServeSettings& s, const Life& life) {
     {
         serve::MachineCard machine = machine_of(**room, s);  // before the engine computes anything
         Works works(**room, s, *server, *std::move(tape));
-        std::vector<serve::ModelCard> cards;
-        for (const LoadedModel& m : (*room)->models) {
-            cards.push_back(m.card);
-            cards.back().work = engine::work_of(*m.model, m.facts);
-            if (const auto& costs = (*room)->house.costs; !costs.empty())
-                cards.back().cost = costs[index(m.facts.model)];
-        }
-        server->ready(std::move(cards), works.inbox, works.fanout, std::move(machine));
+        const auto memory =
+            s.compute.model_memory.empty() ? std::nullopt : std::optional(*parse_size(s.compute.model_memory));
+        RoomLoader loader(**room, works.inbox, works.fanout, memory, s.policy == "cadence");
+        server->ready(cards_of(**room, s), works.inbox, works.fanout, std::move(machine), &loader);
         announce_gap(**room);
         announce(**room, *server, steady_now() - begin);
         http.join();

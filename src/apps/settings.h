@@ -12,7 +12,10 @@ namespace cadans::apps {
 
 /// How models are computed; shared by every command that runs one.
 struct ComputeSettings {
-    std::vector<std::string> models;  ///< FILE, NAME or NAME=FILE
+    std::vector<std::string> models;  ///< FILE, NAME, NAME=FILE, or a folder of them
+    std::string models_dir;           ///< a folder of models that are loaded on first use; empty: none
+    std::string model_memory;         ///< SIZE of all models in memory together; empty: what is free
+    bool on_first_use = false;        ///< what does not fit now may be loaded later
     std::string chat_template_file;   ///< used for models whose file has none
     uint32_t threads = 0;             ///< 0: the usable physical cores
     uint32_t context = 0;             ///< tokens one request may use; 0: the model's trained length, if it fits
@@ -38,6 +41,7 @@ struct ServeSettings {
     uint32_t history_days = 30;           ///< older records go
     std::string history_prompts = "off";  ///< on, off: the text of prompts too
     std::string otlp_endpoint;            ///< a collector's address; empty: no spans are sent
+    std::string keep_alive;               ///< idle models go after it; empty: 5m, and never those loaded at the start
     bool insecure_bind = false;
 };
 

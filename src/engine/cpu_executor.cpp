@@ -55,9 +55,22 @@ CpuExecutor::CpuExecutor(const kernels::KernelTable& table, ThreadPool& pool, co
 CpuExecutor::~CpuExecutor() = default;
 
 ModelId CpuExecutor::add(const model::Model& model, const std::vector<uint32_t>& pages_of_group) {
-    models_.push_back(std::make_unique<Resident>(model, pages_of_group, k_, pool_, limits_));
+    const ModelId id = reserve();
+    place(id, model, pages_of_group);
+    return id;
+}
+
+ModelId CpuExecutor::reserve() {
+    models_.emplace_back();
     return ModelId{static_cast<uint16_t>(models_.size() - 1)};
 }
+
+void CpuExecutor::place(ModelId id, const model::Model& model, const std::vector<uint32_t>& pages_of_group) {
+    check(index(id) < models_.size() && models_[index(id)] == nullptr, "a model is placed once, until it is removed");
+    models_[index(id)] = std::make_unique<Resident>(model, pages_of_group, k_, pool_, limits_);
+}
+
+void CpuExecutor::remove(ModelId id) { models_[index(id)].reset(); }
 
 void CpuExecutor::fill_pages(ModelId model, uint32_t pages) { models_[index(model)]->arena.fill(pages); }
 
@@ -73,7 +86,11 @@ void CpuExecutor::submit(const StepPlan& plan) {
     result_.begin = steady_now();
     for (const StepItem& item : plan.items) result_.items.push_back({.seq = item.seq, .computed = item.count});
     for (const PageCopy& copy : plan.copies) models_[index(copy.model)]->arena.copy(copy.group, copy.from, copy.to);
-    for (uint16_t m = 0; m < models_.size(); m++) run_model(*models_[m], plan, ModelId{m});
+    // Only models that the plan names are looked at: another may be coming or going.
+    for (uint16_t m = 0; m < models_.size(); m++) {
+        const auto names = [m](const StepItem& item) { return item.model == ModelId{m}; };
+        if (std::any_of(plan.items.begin(), plan.items.end(), names)) run_model(*models_[m], plan, ModelId{m});
+    }
     result_.end = steady_now();
     finished_ = true;
 }

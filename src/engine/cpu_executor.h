@@ -16,7 +16,9 @@ namespace cadans::engine {
 
 /// The executor of the server. A step runs inside submit(), on the calling thread and the pool's.
 ///
-/// Models are added before the first step. Thread rule: one thread. No allocation in a step.
+/// A model may come and go while steps of others run: place() and remove() may be called on another thread than the
+/// steps', one at a time, when no step that names the model runs or is to come before they are done. Thread rule else:
+/// one thread. No allocation in a step.
 class CpuExecutor final : public Executor {
   public:
     /// table and pool outlive this object.
@@ -26,6 +28,13 @@ class CpuExecutor final : public Executor {
     /// Makes a model runnable with room for `pages_of_group` pages; its id is the number of models before it.
     /// The model outlives this object.
     ModelId add(const model::Model& model, const std::vector<uint32_t>& pages_of_group);
+
+    /// The same in two parts: a number, before the first step, for a model that comes later; and the model itself.
+    ModelId reserve();
+    void place(ModelId id, const model::Model& model, const std::vector<uint32_t>& pages_of_group);
+
+    /// Lets go of the model and of all memory for it, its pages too. Its number stays its own.
+    void remove(ModelId id);
 
     /// For calibration, before the first step: KvArena::fill and drop.
     void fill_pages(ModelId model, uint32_t pages);

@@ -4,24 +4,15 @@
 
 namespace cadans::engine {
 
-ModelWork work_of(const model::Model& model, const ModelFacts& facts) {
-    const model::ModelSpec& spec = model.spec();
-    const auto bytes = [](const kernels::PackedMatrix& w) {
-        return static_cast<double>(kernels::packed_bytes(w.type, w.rows, w.cols));
-    };
+ModelWork work_of(const model::ModelSpec& spec, const model::MemoryEstimate& memory, const ModelFacts& facts) {
     ModelWork work;
     const double layers = spec.n_layers, width = spec.width;
     const double weights = layers * width * (2.0 * spec.q_width() + 2.0 * spec.kv_width() + 3.0 * spec.ffn_width);
     work.operations_per_row = 2.0 * weights;
     work.operations_per_key = 4.0 * layers * spec.q_width();
     work.operations_per_logits_row = 2.0 * width * spec.vocab;
-    for (uint32_t i = 0; i < spec.n_layers; i++) {
-        const model::LayerWeights& layer = model.layer(i);
-        for (const model::Part& part : layer.qkv) work.weight_bytes += bytes(part.matrix);
-        work.weight_bytes +=
-            bytes(layer.attn_output) + bytes(layer.ffn_gate) + bytes(layer.ffn_up) + bytes(layer.ffn_down);
-    }
-    work.head_bytes = bytes(model.head());
+    work.weight_bytes = static_cast<double>(memory.layer_bytes);
+    work.head_bytes = static_cast<double>(memory.head_bytes);
     for (const PageGroupFacts& group : facts.groups)
         work.bytes_per_key += static_cast<double>(group.bytes_per_page) / kPageTokens;
     work.window_tokens = facts.groups.back().window_tokens;

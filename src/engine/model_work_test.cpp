@@ -1,9 +1,8 @@
-// Goal: the work of a loaded model is that of its matrices and of its windows. Method: tiny models, counted by hand.
+// Goal: the work of a model is that of its matrices and of its windows. Method: tiny models, counted by hand.
 #include "engine/model_work.h"
 
 #include <gtest/gtest.h>
 
-#include "base/thread_pool.h"
 #include "engine/kv_arena.h"
 #include "model/testing/tiny_model.h"
 
@@ -11,13 +10,12 @@ namespace cadans::engine {
 namespace {
 
 ModelWork work_of_tiny(const model::testing::TinyModel& shape) {
-    ThreadPool pool(1);
     const model::testing::Bytes bytes = model::testing::tiny_model(shape).bytes();
     const model::GgufFile file = model::GgufFile::parse(bytes, "tiny").value();
-    const auto model = model::Model::load(file, model::read_spec(file).value(), pool).value();
+    const model::ModelSpec spec = model::read_spec(file).value();
     ModelFacts facts;
-    facts.groups = PageGroups::of(model->spec()).facts;
-    return work_of(*model, facts);
+    facts.groups = PageGroups::of(spec).facts;
+    return work_of(spec, model::estimate_memory(spec, file), facts);
 }
 
 TEST(model_work, counts_the_matrices_of_a_llama) {
@@ -26,6 +24,8 @@ TEST(model_work, counts_the_matrices_of_a_llama) {
     EXPECT_DOUBLE_EQ(work.operations_per_key, 2.0 * 2 * 2 * 128) << "a product with the key, one with the value";
     EXPECT_DOUBLE_EQ(work.operations_per_logits_row, 2.0 * 64 * 48);
     EXPECT_DOUBLE_EQ(work.bytes_per_key, 2.0 * 2 * 64 * 2) << "key and value, f16";
+    EXPECT_DOUBLE_EQ(work.weight_bytes, 4.0 * 2 * 64 * (2 * 128 + 2 * 64 + 3 * 96)) << "f32";
+    EXPECT_DOUBLE_EQ(work.head_bytes, 4.0 * 64 * 48);
     EXPECT_EQ(work.window_tokens, 0u);
     EXPECT_DOUBLE_EQ(work.window_share, 0.0);
 }

@@ -129,9 +129,15 @@ uint64_t MemoryEstimate::kv_bytes(uint64_t tokens) const noexcept {
 
 MemoryEstimate estimate_memory(const ModelSpec& spec, const GgufFile& file) {
     MemoryEstimate estimate;
-    for (const ExpectedTensor& expected : expected_tensors(spec))
-        if (const GgufTensor* const found = file.tensor(expected.name))
-            estimate.weight_bytes += held_bytes(expected, *found);
+    const std::string head = spec.tied_head ? "token_embd.weight" : "output.weight";
+    for (const ExpectedTensor& expected : expected_tensors(spec)) {
+        const GgufTensor* const found = file.tensor(expected.name);
+        if (found == nullptr) continue;
+        const uint64_t bytes = held_bytes(expected, *found);
+        estimate.weight_bytes += bytes;
+        if (expected.outputs > 0 && expected.name.starts_with("blk.")) estimate.layer_bytes += bytes;
+        if (expected.name == head) estimate.head_bytes = bytes;
+    }
     // Texts twice (as spelt, as bytes) and a hash entry of about 100 bytes a token, 24 a merge.
     for (const GgufEntry& entry : file.metadata())
         if (entry.type == GgufType::array && entry.key.starts_with("tokenizer.ggml."))

@@ -35,12 +35,16 @@ struct PageGroupEstimate {
 /// What a model takes once loaded, in bytes.
 struct MemoryEstimate {
     uint64_t weight_bytes = 0;      ///< packed matrices, norms, biases: exact
+    uint64_t layer_bytes = 0;       ///< of these: the matrices of all layers
+    uint64_t head_bytes = 0;        ///< and the one that makes logits, which may be the embedding too
     uint64_t vocabulary_bytes = 0;  ///< token texts, scores, merges and their tables: about
     uint64_t scratch_bytes = 0;     ///< of the forward pass with the default step: about
     std::vector<PageGroupEstimate> groups;
 
     /// What loading needs, with no request served yet.
     uint64_t fixed_bytes() const noexcept { return weight_bytes + vocabulary_bytes + scratch_bytes; }
+    /// What goes back when it is unloaded and its words are kept.
+    uint64_t unloaded_bytes() const noexcept { return weight_bytes + scratch_bytes; }
     /// Keys and values of one sequence of that many tokens.
     uint64_t kv_bytes(uint64_t tokens) const noexcept;
 };

@@ -40,6 +40,7 @@ struct Progress {
     uint32_t computed = 0, total = 0, cached = 0;
     std::optional<double> seconds_left;
     std::optional<uint32_t> queue_place;  ///< 0: next
+    std::optional<double> percent;        ///< of the model that is being loaded
 };
 
 /// What can be said when all is over.

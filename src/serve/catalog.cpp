@@ -15,7 +15,7 @@ Catalog::Catalog(std::vector<ModelCard> cards) {
 }
 
 Result<const ServedModel*> Catalog::find(std::string_view name, bool ollama_names) const {
-    if (models_.empty()) return Error{ErrorCode::unavailable, "no model is loaded", {}};
+    if (models_.empty()) return Error{ErrorCode::unavailable, "there is no model", {}};
     if (name.empty() || name == "default") return &models_.front();
     for (const ServedModel& model : models_)
         if (model.name == name) return &model;
@@ -28,7 +28,7 @@ Result<const ServedModel*> Catalog::find(std::string_view name, bool ollama_name
     std::string known;
     for (const ServedModel& model : models_) known += (known.empty() ? "" : ", ") + model.name;
     return Error{ErrorCode::not_found,
-                 "there is no model \"" + std::string(name.substr(0, 200)) + "\" here; loaded: " + known, "model"};
+                 "there is no model \"" + std::string(name.substr(0, 200)) + "\" here; there are: " + known, "model"};
 }
 
 }  // namespace cadans::serve

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "serve/keep_alive.h"
+
 namespace cadans::serve {
 
 namespace {
@@ -149,9 +151,25 @@ Result<Json> read_messages(const Json& messages, bool content_parts) {
     return out;
 }
 
+namespace {
+
+void read_keep_alive(FieldReader& reader, GenerationRequest& request) {
+    const Json* field = reader.find("keep_alive");
+    if (field == nullptr) return;
+    if (field->is_number()) return void(request.keep_alive = keep_alive_of(field->get<double>()));
+    if (!field->is_string())
+        return reader.fail(wrong(reader.at("keep_alive"), "a duration or a number of seconds was expected", *field));
+    Result<Nanos> read = parse_keep_alive(field->get_ref<const std::string&>());
+    if (!read) return reader.fail(bad_input("keep_alive: " + read.error().message, reader.at("keep_alive")));
+    request.keep_alive = *read;
+}
+
+}  // namespace
+
 void read_asker(FieldReader& reader, GenerationRequest& request) {
     request.user = reader.string("user");
     request.cache_prompt = reader.boolean("cache_prompt", true);
+    read_keep_alive(reader, request);
     const Json* priority = reader.find("priority");
     if (priority == nullptr) return;
     if (priority->is_string()) {

@@ -40,7 +40,7 @@ Result<std::vector<TokenId>> read_token_ids(const Json& list, const text::Vocabu
 /// contents as one string (or as text parts, where the template wants those). Errors name messages[i].
 Result<Json> read_messages(const Json& messages, bool content_parts);
 
-/// `priority`, `user`, `cache_prompt`.
+/// `priority`, `user`, `cache_prompt`, `keep_alive`.
 void read_asker(FieldReader& reader, GenerationRequest& request);
 
 /// top_k and repeat_last_n as people write them: 0 and -1 mean all.

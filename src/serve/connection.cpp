@@ -235,10 +235,14 @@ asio::awaitable<Connection::Next> Connection::answer(HttpRequest request, bool k
         const Next next = co_await stream(request, **feed);
         co_return next;
     }
+    if (const auto* preload = std::get_if<std::unique_ptr<Preload>>(&opened)) {
+        const Next next = co_await wait_and_reply(request, **preload, keep);
+        co_return gone_ ? Next::close : next;
+    }
     const std::unique_ptr<Generation> generation = std::get<std::unique_ptr<Generation>>(std::move(opened));
     request.id = generation->id();
-    Status started =
-        generation->start(*core_.flights, core_.house->inbox, {core_.metrics, core_.archive, core_.board, core_.spans});
+    Status started = generation->start(*core_.flights, core_.house->inbox, *core_.keeper,
+                                       {core_.metrics, core_.archive, core_.board, core_.spans});
     if (!started) {
         core_.metrics.count_refused();
         const Dialect dialect = request.path.starts_with("/api/") ? Dialect::ollama : Dialect::openai;
@@ -346,6 +350,19 @@ asio::awaitable<Connection::Next> Connection::wait_and_reply(const HttpRequest& 
         co_return Next::close;
     }
     HttpReply reply = generation.reply();
+    core_.gate.add_origin_fields(request, reply);
+    const bool sent = co_await send_reply(request, std::move(reply), keep);
+    co_return sent&& keep ? Next::keep : Next::close;
+}
+
+asio::awaitable<Connection::Next> Connection::wait_and_reply(const HttpRequest& request, Preload& preload, bool keep) {
+    preload.on_change = [this] { signal_.cancel(); };
+    watch();
+    preload.begin(*core_.keeper);
+    while (!preload.over() && !gone_) co_await wait(3600 * kNanosPerSecond);
+    co_await stop_watching();
+    if (gone_) co_return Next::close;
+    HttpReply reply = preload.reply();
     core_.gate.add_origin_fields(request, reply);
     const bool sent = co_await send_reply(request, std::move(reply), keep);
     co_return sent&& keep ? Next::keep : Next::close;

@@ -126,16 +126,7 @@ Opened Doors::generate(const HttpRequest& request, Parse parse, const char* id_p
     Result<GenerationRequest> wanted = parse(*body, (*house)->catalog);
     if (!wanted) return refuse(wanted.error());
     record.parsed(steady_now());
-    if (wanted->load_only) {
-        HttpReply reply;
-        reply.body =
-            ollama_loaded({.form = wanted->form, .id = {}, .model = wanted->model->name, .created = unix_seconds()});
-        if (wanted->stream) {
-            reply.body += '\n';
-            reply.content_type = "application/x-ndjson";
-        }
-        return reply;
-    }
+    if (wanted->load_only) return std::make_unique<Preload>(*std::move(wanted), request.accepted);
     runtime::Inbox& inbox = (*house)->inbox;
     const uint64_t scope = scope_of(wanted->user);
     Result<Admitted> admitted = admit(*std::move(wanted), id, scope, inbox, record);

@@ -21,16 +21,18 @@
 #include "serve/machine_card.h"
 #include "serve/now_json.h"
 #include "serve/options.h"
+#include "serve/preload.h"
 #include "serve/span_exporter.h"
 
 namespace cadans::serve {
 
-/// The models and the engine behind them, once they are there. Immutable.
+/// The models and the engine behind them, once they are there. Immutable but for which models are in memory.
 struct House {
     Catalog catalog;
     runtime::Inbox& inbox;
     runtime::Fanout& fanout;
     MachineCard machine;
+    const ModelKeeper& keeper;  ///< to be asked on the thread that serves
 };
 
 /// Where the server stands. Thread-safe: atomics; what the pointers name is never taken away again.
@@ -52,9 +54,10 @@ class Feed {
     virtual void write(std::string& out) = 0;  ///< one more frame; called a few times a second
 };
 
-/// An answer that is there at once, a request that goes to the engine, an answer that takes a while, or one without
-/// end.
-using Opened = std::variant<HttpReply, std::unique_ptr<Generation>, Later, std::unique_ptr<Feed>>;
+/// An answer that is there at once, a request that goes to the engine, one that only wants a model, an answer that
+/// takes a while, or one without end.
+using Opened =
+    std::variant<HttpReply, std::unique_ptr<Generation>, std::unique_ptr<Preload>, Later, std::unique_ptr<Feed>>;
 
 class Doors;
 

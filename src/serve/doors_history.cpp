@@ -165,7 +165,7 @@ std::optional<StepCost> Doors::cost_of(const std::string& model) const {
     const House* house = readiness_.house;
     if (house == nullptr) return std::nullopt;
     for (const ServedModel& each : house->catalog.models())
-        if (each.name == model) return each.cost;
+        if (each.name == model) return each.step_cost();
     return std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 // The models, as OpenAI's and Ollama's clients list them.
 #include <algorithm>
 
+#include "base/clock.h"
 #include "serve/answer_writer.h"
 #include "serve/common_fields.h"
 #include "serve/doors.h"
@@ -14,7 +15,7 @@ namespace {
 // Clients compare this with the release that first had what they need; "cadans_version" is ours.
 constexpr const char* kOllamaLevel = "0.12.0";
 constexpr const char* kOwnVersion = "0.1.0";
-constexpr const char* kFarFuture = "2318-01-01T00:00:00Z";  // a model stays until the server ends
+constexpr const char* kFarFuture = "2318-01-01T00:00:00Z";  // a model stays until others need the memory
 
 void write_openai_model(JsonWriter& json, const ServedModel& model) {
     json.object();
@@ -46,21 +47,35 @@ void write_capabilities(JsonWriter& json, const ServedModel& model) {
     json.close();
 }
 
-void write_tag(JsonWriter& json, const ServedModel& model, bool in_memory) {
+void begin_tag(JsonWriter& json, const ServedModel& model) {
     const std::string name = model.name + ":latest";
-    json.object();
-    json.key("name").text(name).key("model").text(name);
-    if (!in_memory) json.key("modified_at").text(timestamp(model.file.modified_unix_seconds));
-    json.key("size").number(in_memory ? std::max(model.file.resident_bytes, model.file.bytes) : model.file.bytes);
+    json.object().key("name").text(name).key("model").text(name);
+}
+
+void write_tag(JsonWriter& json, const ServedModel& model) {
+    begin_tag(json, model);
+    json.key("modified_at").text(timestamp(model.file.modified_unix_seconds));
+    json.key("size").number(model.file.bytes).key("digest").text(model.file.digest);
+    write_details(json, model);
+    write_capabilities(json, model);
+    json.close();
+}
+
+void write_resident(JsonWriter& json, const ServedModel& model, const ModelKeeper& keeper) {
+    begin_tag(json, model);
+    json.key("size").number(std::max(model.file.resident_bytes, model.file.bytes));
     json.key("digest").text(model.file.digest);
     write_details(json, model);
-    if (in_memory) {
-        json.key("expires_at").text(kFarFuture).key("size_vram").number(0);
-        json.key("context_length").number(model.context_tokens);
-    } else {
-        write_capabilities(json, model);
-    }
-    json.close();
+    const Nanos now = steady_now();
+    const Nanos expires = keeper.models().expires(model.model, now);
+    json.key("expires_at");
+    expires == kForEver ? json.text(kFarFuture)
+                        : json.text(timestamp(unix_seconds() + (expires - now) / kNanosPerSecond));
+    json.key("size_vram").number(0).key("context_length").number(model.context_tokens);
+    json.key("cadans").object().key("users").number(keeper.models().users(model.model)).key("last_load_ns");
+    const std::optional<Nanos> last = keeper.last_load(model.model);
+    last ? json.number(*last) : json.null();
+    json.close().close();
 }
 
 struct WriteFact {
@@ -88,16 +103,6 @@ void write_model_info(JsonWriter& json, const ServedModel& model) {
     const std::string context = model.file.architecture + ".context_length";
     if (missing(context)) json.key(context).number(model.trained_context_tokens);
     json.close();
-}
-
-Opened model_list(const Result<const House*>& house, bool in_memory) {
-    if (!house) return error_reply(house.error(), Dialect::ollama);
-    HttpReply reply;
-    JsonWriter json(reply.body);
-    json.object().key("models").array();
-    for (const ServedModel& model : (*house)->catalog.models()) write_tag(json, model, in_memory);
-    json.close().close();
-    return reply;
 }
 
 }  // namespace
@@ -131,8 +136,29 @@ Opened Doors::ollama_version(const HttpRequest&) {
     return reply;
 }
 
-Opened Doors::ollama_tags(const HttpRequest&) { return model_list(house(), false); }
-Opened Doors::ollama_ps(const HttpRequest&) { return model_list(house(), true); }
+Opened Doors::ollama_tags(const HttpRequest&) {
+    const Result<const House*> house = this->house();
+    if (!house) return error_reply(house.error(), Dialect::ollama);
+    HttpReply reply;
+    JsonWriter json(reply.body);
+    json.object().key("models").array();
+    for (const ServedModel& model : (*house)->catalog.models()) write_tag(json, model);
+    json.close().close();
+    return reply;
+}
+
+Opened Doors::ollama_ps(const HttpRequest&) {
+    const Result<const House*> house = this->house();
+    if (!house) return error_reply(house.error(), Dialect::ollama);
+    const ModelKeeper& keeper = (*house)->keeper;
+    HttpReply reply;
+    JsonWriter json(reply.body);
+    json.object().key("models").array();
+    for (const ServedModel& model : (*house)->catalog.models())
+        if (keeper.models().state(model.model) == ResidentSet::State::resident) write_resident(json, model, keeper);
+    json.close().close();
+    return reply;
+}
 
 Opened Doors::ollama_show(const HttpRequest& request) {
     Result<Json> body = parse_body(request.body);

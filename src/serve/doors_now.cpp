@@ -30,15 +30,28 @@ void write_best_rate(JsonWriter& json, const std::optional<StepCost>& cost, uint
     picos > 0 ? json.number(rows * kPicosPerSecond / picos) : json.null();
 }
 
-void write_model(JsonWriter& json, const ServedModel& model) {
+const char* name_of(ResidentSet::State state) {
+    constexpr const char* kNames[] = {"on_disk", "loading", "resident"};
+    return kNames[static_cast<size_t>(state)];
+}
+
+void write_model(JsonWriter& json, const ServedModel& model, const ModelKeeper& keeper) {
     json.object().key("name").text(model.name).key("context_tokens").number(model.context_tokens);
     json.key("trained_context_tokens").number(model.trained_context_tokens).key("kv_tokens").number(model.kv_tokens);
     json.key("weight_bytes").number(model.file.resident_bytes).key("parameters").number(model.file.parameters);
-    json.key("quantization").text(model.file.quantization).key("state").text("resident");
+    json.key("quantization")
+        .text(model.file.quantization)
+        .key("state")
+        .text(name_of(keeper.models().state(model.model)));
+    json.key("memory_bytes").number(model.memory_bytes).key("loads").number(keeper.loads(model.model));
+    json.key("last_load_ns");
+    const std::optional<Nanos> last_load = keeper.last_load(model.model);
+    last_load ? json.number(*last_load) : json.null();
     json.key("has_template").boolean(model.chat_template != nullptr);
-    write_cost(json.key("cost"), model.cost);
-    write_best_rate(json.key("best_prompt_tokens_per_second"), model.cost, kUsualChunk, 1);
-    write_best_rate(json.key("best_output_tokens_per_second"), model.cost, 1, 1);
+    const std::optional<StepCost> cost = model.step_cost();
+    write_cost(json.key("cost"), cost);
+    write_best_rate(json.key("best_prompt_tokens_per_second"), cost, kUsualChunk, 1);
+    write_best_rate(json.key("best_output_tokens_per_second"), cost, 1, 1);
     json.key("work").object().key("operations_per_row").number(model.work.operations_per_row);
     json.key("operations_per_key").number(model.work.operations_per_key);
     json.key("weight_bytes").number(model.work.weight_bytes + model.work.head_bytes);
@@ -132,7 +145,7 @@ Opened Doors::machine(const HttpRequest&) {
     json.key("memory").object().key("page_bytes_budget").number(card.page_bytes).close();
     json.key("models").array();
     if (house != nullptr)
-        for (const ServedModel& model : house->catalog.models()) write_model(json, model);
+        for (const ServedModel& model : house->catalog.models()) write_model(json, model, house->keeper);
     json.close();
     json.key("settings").object();
     json.key("host").text(options_.host).key("port").number(uint32_t{options_.port}).key("policy").text(card.policy);

@@ -4,8 +4,8 @@
 
 namespace cadans::serve {
 
-void Flights::add(EventListener& listener, runtime::Place place, std::vector<SeqId> seqs) {
-    flights_.push_back({&listener, std::move(place), std::move(seqs)});
+void Flights::add(EventListener& listener, runtime::Place place, Stay stay, std::vector<SeqId> seqs) {
+    flights_.push_back({&listener, std::move(place), std::move(stay), std::move(seqs)});
     const auto flight = std::prev(flights_.end());
     for (const SeqId seq : flight->open) by_seq_.emplace(seq, flight);
 }

@@ -9,6 +9,7 @@
 #include "runtime/fanout.h"
 #include "runtime/inbox.h"
 #include "serve/live_board.h"
+#include "serve/model_keeper.h"
 
 namespace cadans::serve {
 
@@ -20,14 +21,14 @@ class EventListener {
     virtual void settled() = 0;  ///< after the last event of one take
 };
 
-/// A place in the queue stays taken until the engine has ended every sequence of the request, also when its client is
-/// long gone. Thread rule: one thread. Borrows inbox, board and listeners.
+/// A place in the queue stays taken, and the model in memory, until the engine has ended every sequence of the request,
+/// also when its client is long gone. Thread rule: one thread. Borrows inbox, board and listeners.
 class Flights {
   public:
     Flights(runtime::Inbox& inbox, LiveBoard& board) : inbox_(inbox), board_(board) {}
 
     /// From here on `listener` hears of these sequences. Before they are submitted.
-    void add(EventListener& listener, runtime::Place place, std::vector<SeqId> seqs);
+    void add(EventListener& listener, runtime::Place place, Stay stay, std::vector<SeqId> seqs);
 
     /// The place that goes with a listener, to submit under. Null when it has none.
     runtime::Place* place_of(const EventListener& listener);
@@ -53,6 +54,7 @@ class Flights {
     struct Flight {
         EventListener* listener;
         runtime::Place place;
+        Stay stay;
         std::vector<SeqId> open;
     };
 

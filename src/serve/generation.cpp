@@ -1,6 +1,7 @@
 #include "serve/generation.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -64,6 +65,7 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
 }
 
 Generation::~Generation() {
+    stop_waiting();
     if (flights_ != nullptr) flights_->leave(*this);
 }
 
@@ -77,35 +79,89 @@ void Generation::echo_prompt(Choice& choice) {
     choice.pending.scored.push_back(first);
 }
 
-Status Generation::start(Flights& flights, runtime::Inbox& inbox, Ledger ledger) {
-    flights_ = &flights;
+Status Generation::start(Flights& flights, runtime::Inbox& inbox, ModelKeeper& keeper, Ledger ledger) {
+    boarding_ = &flights;
     inbox_ = &inbox;
+    keeper_ = &keeper;
     ledger_.emplace(ledger);
-    std::vector<SeqId> seqs;
-    for (Choice& choice : choices_) seqs.push_back(choice.seq = inbox.new_seq());
-    flights.add(*this, std::move(place_), seqs);
-    runtime::Place& place = *flights.place_of(*this);
     const Nanos now = steady_now();
     LiveFacts facts = live_facts();
     std::vector<std::pair<SeqId, uint32_t>> prompts;
-    for (size_t i = 0; i < sequences_.size(); ++i)
-        prompts.emplace_back(seqs[i], static_cast<uint32_t>(sequences_[i].prompt.size()));
     for (size_t i = 0; i < sequences_.size(); ++i) {
+        const SeqId seq = choices_[i].seq = sequences_[i].seq = inbox.new_seq();
         const auto prompt_tokens = static_cast<uint32_t>(sequences_[i].prompt.size());
-        sequences_[i].seq = seqs[i];
-        record_.queued(seqs[i], prompt_tokens, i % request_.choices == 0, now);
-        Status sent = inbox.submit(place, std::move(sequences_[i]));
-        if (sent) continue;
-        flights.leave(*this);  // cancels those that were taken
-        for (size_t j = i; j < seqs.size(); ++j) flights.forget(seqs[j]);
-        flights_ = nullptr;
+        record_.queued(seq, prompt_tokens, i % request_.choices == 0, now);
+        prompts.emplace_back(seq, prompt_tokens);
+    }
+    keeper.ask(*this, request_.model->model, request_.keep_alive);
+    if (failure_) {
         record_.done(metrics::Outcome::refused, steady_now());
         over_ = true;
+        return *failure_;
+    }
+    ledger.board.add(record_.request(), std::move(facts), prompts, now);
+    if (load_begin_) ledger.board.loading(record_.request(), now);
+    if (keeper_ != nullptr) foreseen_.reset();  // what was foretold knows of no load
+    return Ok{};
+}
+
+/// Hands in every sequence, or none.
+Status Generation::submit(Stay stay) {
+    flights_ = boarding_;
+    std::vector<SeqId> seqs;
+    for (const Choice& choice : choices_) seqs.push_back(choice.seq);
+    flights_->add(*this, std::move(place_), std::move(stay), seqs);
+    runtime::Place& place = *flights_->place_of(*this);
+    for (size_t i = 0; i < sequences_.size(); ++i) {
+        Status sent = inbox_->submit(place, std::move(sequences_[i]));
+        if (sent) continue;
+        flights_->leave(*this);  // cancels those that were taken
+        for (size_t j = i; j < seqs.size(); ++j) flights_->forget(seqs[j]);
+        flights_ = nullptr;
         return sent;
     }
     sequences_.clear();
-    ledger.board.add(record_.request(), std::move(facts), prompts, now);
     return Ok{};
+}
+
+void Generation::load_begins(Nanos now) {
+    load_begin_ = now;
+    progress_due_ = true;
+    ledger_->board.loading(record_.request(), now);
+    if (on_change) on_change();
+}
+
+void Generation::load_goes_on() {
+    progress_due_ = true;
+    if (on_change && request_.stream) on_change();
+}
+
+void Generation::load_is_over(Nanos now) {
+    if (!load_begin_) return;
+    record_.waited_for_load({*load_begin_, now});
+    ledger_->board.loaded(record_.request(), now);
+    load_begin_.reset();
+}
+
+void Generation::let_in(Stay stay, Nanos now) {
+    keeper_ = nullptr;
+    load_is_over(now);
+    if (Status sent = submit(std::move(stay)); !sent) return fail(std::move(sent).error());
+    progress_due_ = true;
+    if (on_change) on_change();
+}
+
+void Generation::refused(const Error& error, Nanos now) {
+    keeper_ = nullptr;
+    load_is_over(now);
+    fail(error);
+}
+
+/// Returns whether it waited.
+bool Generation::stop_waiting() {
+    ModelKeeper* keeper = std::exchange(keeper_, nullptr);
+    if (keeper != nullptr) keeper->withdraw(*this);
+    return keeper != nullptr;
 }
 
 LiveFacts Generation::live_facts() const {
@@ -117,7 +173,7 @@ LiveFacts Generation::live_facts() const {
                     .streams = request_.stream,
                     .accepted = record_.accepted(),
                     .work = request_.model->work};
-    if (request_.model->cost) facts.cost = metrics::RowCost::of(*request_.model->cost);
+    if (const auto cost = request_.model->step_cost()) facts.cost = metrics::RowCost::of(*cost);
     for (const SequenceRequest& sequence : sequences_) {
         facts.prompt_tokens += static_cast<uint32_t>(sequence.prompt.size());
         facts.max_output_tokens += sequence.max_new_tokens;
@@ -267,6 +323,12 @@ void Generation::write_progress(std::string& out) {
             const double seconds = static_cast<double>(steady_now() - *prefill_begin_) / kNanosPerSecond;
             progress.seconds_left = seconds / done * (progress.total - std::min(progress.computed, progress.total));
         }
+    } else if (load_begin_ && keeper_ != nullptr) {
+        progress.phase = "load";
+        const double share = keeper_->share_done();
+        const double seconds = static_cast<double>(steady_now() - *load_begin_) / kNanosPerSecond;
+        progress.percent = 100 * share;
+        if (share > 0) progress.seconds_left = seconds / share * (1 - share);
     } else if (flights_ != nullptr) {
         progress.queue_place = flights_->older_than(*this);
     }
@@ -355,11 +417,12 @@ std::optional<CacheMiss> Generation::cache_miss() const {
 Closing Generation::close(metrics::Outcome outcome) {
     check(!over_, "a request is closed once");
     const Nanos now = steady_now();
+    if (stop_waiting()) load_is_over(now);
     note_text(now);
     over_ = true;
     record_.done(outcome, now);
     Closing closing;
-    const std::optional<StepCost>& cost = request_.model->cost;
+    const std::optional<StepCost> cost = request_.model->step_cost();
     closing.figures = metrics::figures_of(record_, cost ? metrics::RowCost::of(*cost) : metrics::cost_by_rows);
     closing.timings = metrics::timings_of(record_);
     closing.durations = metrics::ollama_durations_of(record_);

@@ -15,6 +15,7 @@
 #include "serve/flights.h"
 #include "serve/http_message.h"
 #include "serve/live_board.h"
+#include "serve/model_keeper.h"
 #include "serve/span_exporter.h"
 #include "serve/token_stream.h"
 
@@ -34,7 +35,7 @@ struct Ledger {
 ///
 /// or, for an answer that does not stream: start → complete → reply. Thread rule: one thread, the one that calls
 /// Flights::take(); on_change runs there too.
-class Generation final : public EventListener {
+class Generation final : public EventListener, public ModelWaiter {
   public:
     Generation(std::string id, std::string client_request_id, Admitted admitted, metrics::RequestRecord record);
     ~Generation() override;
@@ -49,8 +50,9 @@ class Generation final : public EventListener {
     bool streams() const noexcept { return request_.stream; }
     const char* stream_type() const noexcept { return writer_->stream_type(); }
 
-    /// Hands the sequences to the engine. Errors: as Inbox::submit(); then nothing runs.
-    Status start(Flights& flights, runtime::Inbox& inbox, Ledger ledger);
+    /// Hands the sequences to the engine, now or when their model is in memory. Errors, where it is known at once that
+    /// nothing can run: as Inbox::submit(), and no_memory for the model.
+    Status start(Flights& flights, runtime::Inbox& inbox, ModelKeeper& keeper, Ledger ledger);
 
     std::function<void()> on_change;  ///< there may be something to write, or all is over
 
@@ -75,6 +77,10 @@ class Generation final : public EventListener {
 
     void on(const Event& event) override;
     void settled() override;
+    void load_begins(Nanos now) override;
+    void load_goes_on() override;
+    void let_in(Stay stay, Nanos now) override;
+    void refused(const Error& error, Nanos now) override;
 
   private:
     struct Choice {
@@ -93,6 +99,9 @@ class Generation final : public EventListener {
         bool finish_written = false;
     };
 
+    Status submit(Stay stay);
+    void load_is_over(Nanos now);
+    bool stop_waiting();
     Choice* find(SeqId seq) noexcept;
     void foretell(Progress& progress) const;
     void on_token(Choice& choice, const Event& event);
@@ -125,8 +134,11 @@ class Generation final : public EventListener {
     std::vector<Choice> choices_;
     std::optional<Error> failure_;
 
-    Flights* flights_ = nullptr;  // set by start()
+    Flights* boarding_ = nullptr;  // set by start(): where it goes when its model is there
+    Flights* flights_ = nullptr;   // where it is
     runtime::Inbox* inbox_ = nullptr;
+    ModelKeeper* keeper_ = nullptr;    // while it waits for its model
+    std::optional<Nanos> load_begin_;  // of the load under way
     std::optional<Ledger> ledger_;
 
     std::optional<Forecast> foreseen_;

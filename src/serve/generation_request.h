@@ -1,7 +1,9 @@
 // What a client wants generated, checked and free of dialect: the types that cannot be wrong inside.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -38,8 +40,24 @@ struct Conversation {
 struct ServedModel : ModelCard {
     explicit ServedModel(ModelCard card);
 
+    /// What its steps cost on this machine, where that was measured: before the doors opened, or when it was loaded.
+    /// Thread-safe.
+    std::optional<StepCost> step_cost() const {
+        return measured_.load(std::memory_order_acquire) ? std::optional(late_cost_) : cost;
+    }
+    /// It was measured now. Only the first time counts. Thread rule: one thread.
+    void measured(const StepCost& steps) const {
+        if (cost || measured_.load(std::memory_order_relaxed)) return;
+        late_cost_ = steps;
+        measured_.store(true, std::memory_order_release);
+    }
+
     std::vector<TokenId> markers;                   ///< what the template marks turns with
     std::optional<text::ReasoningStyle> reasoning;  ///< how it marks thinking
+
+  private:
+    mutable StepCost late_cost_;
+    mutable std::atomic<bool> measured_{false};
 };
 
 struct GenerationRequest {
@@ -65,8 +83,9 @@ struct GenerationRequest {
     bool echo = false;
     bool logprobs = false;
     bool return_token_ids = false;
-    bool split_reasoning = true;  ///< false: thinking stays in the text
-    bool load_only = false;       ///< Ollama: an empty prompt only asks for the model
+    bool split_reasoning = true;      ///< false: thinking stays in the text
+    bool load_only = false;           ///< Ollama: an empty prompt only asks for the model
+    std::optional<Nanos> keep_alive;  ///< how long its model then stays idle; absent: as is usual here
 
     Priority priority = Priority::normal;
     std::string user;
@@ -81,10 +100,10 @@ class Catalog {
     /// "", "default" mean the first; NAME and, for Ollama's routes, NAME:latest. Errors: not_found at "model".
     Result<const ServedModel*> find(std::string_view name, bool ollama_names) const;
 
-    const std::vector<ServedModel>& models() const noexcept { return models_; }
+    const std::deque<ServedModel>& models() const noexcept { return models_; }
 
   private:
-    std::vector<ServedModel> models_;
+    std::deque<ServedModel> models_;  ///< they stay where they are
 };
 
 /// Bodies of `/v1/chat/completions` and `/v1/completions`. Thread-safe.

@@ -44,6 +44,17 @@ void LiveBoard::add(RequestId request, LiveFacts facts, const std::vector<std::p
     by_request_.emplace(request, &live);
 }
 
+void LiveBoard::loading(RequestId request, Nanos now) { enter(request, RunningTally::State::loading, now); }
+void LiveBoard::loaded(RequestId request, Nanos now) { enter(request, RunningTally::State::queued, now); }
+
+void LiveBoard::enter(RequestId request, RunningTally::State state, Nanos now) {
+    const auto found = by_request_.find(request);
+    if (found == by_request_.end() || found->second->ended) return;
+    found->second->tally.enter(state, now);
+    found->second->phase_since = now;
+    found->second->cold = found->second->cold || state == RunningTally::State::loading;
+}
+
 LiveRequest* LiveBoard::of(SeqId seq, LiveRequest::Stream** stream) {
     const auto found = by_seq_.find(seq);
     if (found == by_seq_.end()) return nullptr;

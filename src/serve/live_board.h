@@ -49,6 +49,7 @@ struct LiveRequest {
     std::optional<Nanos> first_step, prefill_end, first_flush, last_flush, last_gap, max_gap;
     uint64_t tokens_flushed_after_first = 0;
     std::vector<Holder> holders;
+    bool cold = false;  ///< it waited for its model to load
     std::optional<Nanos> ended;
     const char* outcome = nullptr;
     std::optional<Nanos> foretold_first_token;  ///< a point in time, as was said first
@@ -92,8 +93,11 @@ class LiveBoard {
     static constexpr Nanos kShownAfterEnd = 3 * kNanosPerSecond;
     static constexpr size_t kStepsKept = 256;
 
-    /// A request goes to the inbox.
+    /// A request stands in the queue, for its model or for the engine.
     void add(RequestId request, LiveFacts facts, const std::vector<std::pair<SeqId, uint32_t>>& prompts, Nanos now);
+    /// Its model is being loaded, and is there.
+    void loading(RequestId request, Nanos now);
+    void loaded(RequestId request, Nanos now);
     void on(const Event& event);
     void settled();  ///< all events of a take have been given
     void foretold(const std::vector<Forecast>& line);
@@ -113,6 +117,7 @@ class LiveBoard {
 
   private:
     void close_step();
+    void enter(RequestId request, metrics::RunningTally::State state, Nanos now);
     void take_turns();
     void forget_ended(Nanos now);
     void tally_step(LiveRequest& request);

@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "flow/model_work.h"
 #include "flow/step_cost.h"
+#include "serve/keep_alive.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -46,6 +47,9 @@ struct ModelCard {
     uint32_t trained_context_tokens = 0;                ///< what the file says
     uint64_t kv_tokens = 0;                             ///< tokens that all pages together hold (--kv-memory)
     std::optional<StepCost> cost;                       ///< of its steps on this machine, where it was measured
+    bool resident = true;                               ///< its weights are in memory
+    uint64_t memory_bytes = 0;                          ///< that it takes in memory, pages not counted, and gives back
+    Nanos keep_alive = kForEver;                        ///< how long it stays idle where a request does not say
     ModelWork work;                                     ///< of its steps, for shares of the machine's limits
     ModelFile file;
 };

@@ -64,6 +64,7 @@ void write_request(JsonWriter& json, const LiveRequest& request, const LiveBoard
     json.key("client");
     facts.client.empty() ? json.null() : json.text(facts.client);
     json.key("route").text(facts.route).key("streams").boolean(facts.streams);
+    json.key("cold").boolean(request.cold);
     json.key("phase").text(request.phase()).key("since_ns").number(request.phase_since);
     json.key("accepted_ns").number(facts.accepted);
     json.key("elapsed_ns").number(request.tally.until() - facts.accepted);

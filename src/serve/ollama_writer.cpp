@@ -74,15 +74,15 @@ std::string OllamaWriter::whole(std::span<const ChoiceText> choices, std::span<c
     return out;
 }
 
-std::string ollama_loaded(const AnswerHead& head) {
+std::string ollama_loaded(const AnswerHead& head, const char* reason, const metrics::OllamaDurations& durations) {
     std::string out;
     JsonWriter json(out);
     json.object();
     json.key("model").text(head.model);
     json.key("created_at").text(timestamp(head.created));
     write_message(json, head.form == AnswerForm::ollama_chat, "", "");
-    json.key("done").boolean(true).key("done_reason").text("load");
-    write_durations(json, {});
+    json.key("done").boolean(true).key("done_reason").text(reason);
+    write_durations(json, durations);
     json.close();
     return out;
 }

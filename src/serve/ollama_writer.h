@@ -28,7 +28,7 @@ class OllamaWriter final : public AnswerWriter {
     bool chat_;
 };
 
-/// The answer to a request that only asks for the model to be there.
-std::string ollama_loaded(const AnswerHead& head);
+/// The answer to a request that only asks for the model to be there ("load") or gone ("unload").
+std::string ollama_loaded(const AnswerHead& head, const char* reason, const metrics::OllamaDurations& durations);
 
 }  // namespace cadans::serve

@@ -155,6 +155,7 @@ void OpenAiWriter::progress(std::string& out, const Progress& progress) {
         json.number(*progress.queue_place);
     else
         json.null();
+    if (progress.percent) json.key("percent").number(*progress.percent);
     json.close();
     out += '}';
     if (head_.include_usage) out += ",\"usage\":null";

@@ -58,6 +58,7 @@ Server::Core::Core(ServerOptions chosen, metrics::Metrics& counted, std::optiona
 
 Server::Core::~Core() {
     text_thread.join();
+    load_thread.join();
     history_thread.join();
     export_thread.join();
     error_code ignored;
@@ -186,6 +187,8 @@ void Server::Core::finish() {
     drain_timer.cancel();
     force_timer.cancel();
     accept_pause.cancel();
+    keeper_timer.cancel();
+    if (keeper) keeper->stop();
     const std::set<Connection*> all = connections;
     for (Connection* connection : all) connection->close();
 }
@@ -225,14 +228,40 @@ runtime::Notifier Server::notifier() noexcept {
 
 void Server::loading(double share_done) { core_->readiness.share_done = share_done; }
 
-void Server::ready(std::vector<ModelCard> cards, runtime::Inbox& inbox, runtime::Fanout& fanout, MachineCard machine) {
-    auto house = std::make_unique<House>(House{Catalog(std::move(cards)), inbox, fanout, std::move(machine)});
-    asio::post(core_->io, [core = core_.get(), house = std::move(house)]() mutable {
-        core->house = std::move(house);
-        core->flights.emplace(core->house->inbox, core->board);
-        core->readiness.share_done = 1.0;
-        core->readiness.house = core->house.get();
-    });
+void Server::ready(std::vector<ModelCard> cards, runtime::Inbox& inbox, runtime::Fanout& fanout, MachineCard machine,
+                   ModelLoader* loader) {
+    asio::post(core_->io,
+               [core = core_.get(), cards = std::move(cards), machine = std::move(machine), &inbox, &fanout,
+                loader]() mutable { core->open_house(std::move(cards), inbox, fanout, std::move(machine), loader); });
+}
+
+void Server::Core::open_house(std::vector<ModelCard> cards, runtime::Inbox& inbox, runtime::Fanout& fanout,
+                              MachineCard machine, ModelLoader* loader) {
+    std::vector<ResidentSet::Member> members(cards.size());
+    for (const ModelCard& card : cards) {
+        check(index(card.model) < members.size(), "a model's number is its place");
+        const bool resident = loader == nullptr || card.resident;
+        members[index(card.model)] = {.bytes = card.memory_bytes, .keep = card.keep_alive, .resident = resident};
+    }
+    ModelKeeper::Hands hands;
+    hands.load_thread = [this](std::function<void()> job) { asio::post(load_thread, std::move(job)); };
+    hands.own_thread = [this](std::function<void()> job) { asio::post(io, std::move(job)); };
+    hands.wake_after = [this](Nanos span) {
+        if (finishing) return;  // a wait would keep the loop running
+        keeper_timer.expires_after(std::chrono::nanoseconds(span));
+        keeper_timer.async_wait([this](error_code error) {
+            if (!error) keeper->wake();
+        });
+    };
+    keeper.emplace(std::move(members), loader, std::move(hands));
+    keeper->on_cost = [this](ModelId model, const StepCost& cost) {
+        for (const ServedModel& each : house->catalog.models())
+            if (each.model == model) each.measured(cost);
+    };
+    house = std::make_unique<House>(House{Catalog(std::move(cards)), inbox, fanout, std::move(machine), *keeper});
+    flights.emplace(house->inbox, board);
+    readiness.share_done = 1.0;
+    readiness.house = house.get();
 }
 
 void Server::failed(std::string reason) {
@@ -260,6 +289,7 @@ Status Server::run() {
     core.archive.begin();
     core.io.run();
     core.text_thread.join();
+    core.load_thread.join();
     core.history_thread.join();  // what has ended is on disk
     core.export_thread.join();   // or told
     core.readiness.house = nullptr;

@@ -16,6 +16,8 @@
 
 namespace cadans::serve {
 
+class ModelLoader;
+
 /// Life, as the composition root leads it:
 ///
 ///     auto server = Server::open(options, metrics);        // the port is ours, or the error says why not
@@ -27,7 +29,7 @@ namespace cadans::serve {
 ///     ... SIGTERM, or server->drain() ...                  // 503; running requests get options.limits.drain
 ///     http.join();                                         // run() has returned: stop the engine now
 ///
-/// Metrics outlive the server; inbox, fanout, tokenizers and templates outlive run().
+/// Metrics outlive the server; inbox, fanout, loader, tokenizers and templates outlive run().
 /// Thread rule: run() on one thread; all others are thread-safe.
 class Server {
   public:
@@ -41,7 +43,10 @@ class Server {
     runtime::Notifier notifier() noexcept;  ///< wakes us when the fanout has events; for the fanout's constructor
 
     void loading(double share_done);  ///< 0 to 1, shown by /health/ready
-    void ready(std::vector<ModelCard> cards, runtime::Inbox& inbox, runtime::Fanout& fanout, MachineCard machine = {});
+    /// Cards are in the order of --model: the first is the default; ModelId is the place of a card. With a loader only
+    /// resident ones can be computed with at once, the others when it has loaded them; without one, all can.
+    void ready(std::vector<ModelCard> cards, runtime::Inbox& inbox, runtime::Fanout& fanout, MachineCard machine = {},
+               ModelLoader* loader = nullptr);
     void failed(std::string reason);  ///< a model cannot be served: /health/ready says why, generation is 503
     void engine_restarts(uint64_t count);
 

@@ -37,6 +37,8 @@ struct Server::Core {
     void end_if_idle();  ///< when draining and nobody is served
     void finish();       ///< lets go of everything: run() returns
     void closed(Connection& connection);
+    void open_house(std::vector<ModelCard> cards, runtime::Inbox& inbox, runtime::Fanout& fanout, MachineCard machine,
+                    ModelLoader* loader);
 
     ServerOptions options;
     metrics::Metrics& metrics;
@@ -46,6 +48,7 @@ struct Server::Core {
     Readiness readiness;
     Gate gate;
     Doors doors;
+    std::optional<ModelKeeper> keeper;
     std::unique_ptr<House> house;
     std::optional<Flights> flights;
     std::set<Connection*> connections;
@@ -63,9 +66,11 @@ struct Server::Core {
     boost::asio::steady_timer drain_timer{io};
     boost::asio::steady_timer force_timer{io};
     boost::asio::steady_timer accept_pause{io};
+    boost::asio::steady_timer keeper_timer{io};
     boost::asio::thread_pool text_thread{1};     ///< large bodies: parsing and tokenizing away from everybody's thread
     boost::asio::thread_pool history_thread{1};  ///< records to disk and back
     boost::asio::thread_pool export_thread{1};   ///< spans to a collector
+    boost::asio::thread_pool load_thread{1};     ///< models in and out
 };
 
 }  // namespace cadans::serve
