@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import tempfile
 
 HERE = pathlib.Path(__file__).parent
 AXE = HERE / "page" / "node_modules" / "axe-core" / "axe.min.js"
@@ -18,12 +19,18 @@ STORY = "Tell me a very long story about a clockmaker and a river, with many cha
 
 
 @contextlib.contextmanager
-def chromium():
+def chromium(polite=False):
+    """polite: at the lowest priority, as if it were on a machine of its own."""
     from playwright.sync_api import sync_playwright
     program = shutil.which("chromium")
     assert program, "Debian's package chromium is not installed (tools/setup test)"
     flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
+        if polite:
+            wrapper = pathlib.Path(folder) / "chromium"
+            wrapper.write_text(f'#!/bin/sh\nexec nice -n 19 "{program}" "$@"\n')
+            wrapper.chmod(0o755)
+            program = wrapper
         browser = playwright.chromium.launch(executable_path=program, args=flags)
         yield browser
         browser.close()

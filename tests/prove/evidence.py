@@ -38,7 +38,7 @@ class Evidence:
     def __init__(self, module, own_stamp):
         self.name = module.__name__.split(".")[-1]
         self.title, _, self.method = module.__doc__.strip().partition("\n")
-        self.rows, self.failures, self.stamp = [], [], own_stamp
+        self.rows, self.failures, self.pictures, self.stamp = [], [], [], own_stamp
 
     @property
     def page(self):
@@ -48,6 +48,10 @@ class Evidence:
         """One line of the table; floats are shown with four significant digits."""
         self.rows.append((label, figures))
         print("  ", label, ", ".join(f"{k.replace('_', ' ')} {shown(v)}" for k, v in figures.items()), flush=True)
+
+    def picture(self, caption, path):
+        """A picture beside the page, below its table."""
+        self.pictures.append((caption, path.relative_to(PAGES)))
 
     def require(self, holds, otherwise):
         if not holds:
@@ -64,6 +68,8 @@ class Evidence:
         lines += [f"- Fails: {f}" for f in self.failures] + ([""] if self.failures else [])
         lines += ["| | " + " | ".join(n.replace("_", " ") for n in names) + " |", "| --- |" + " --- |" * len(names)]
         lines += [f"| {label} | " + " | ".join(shown(figures.get(n, "")) for n in names) + " |" for label, figures in self.rows]
+        for caption, path in self.pictures:
+            lines += ["", f"![{caption}]({path})"]
         PAGES.mkdir(parents=True, exist_ok=True)
         self.page.write_text("\n".join(lines).replace("\n\n\n", "\n\n") + "\n")
 
