@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kPicosPerMicro = 1'000'000;
 /// Chunks of this share of the best rate cost little enough to be worth an earlier look at who else came.
-constexpr uint32_t kNearlyBest = 98;
+constexpr uint32_t kNearlyBest = 99;
 
 /// By class: how long a prompt may take, as a multiple of its time alone, and beyond that.
 struct Manners {
@@ -97,6 +97,16 @@ bool give_chunk(const View& view, uint32_t at, Micros within, std::vector<Share>
     return rows == one.due();
 }
 
+/// Gives the prompt at `at` all the rows it wants if that ends within `within`, else none beyond what it has.
+bool give_rest(const View& view, uint32_t at, Micros within, std::vector<Share>& shares) {
+    const size_t others = shares.size();
+    const bool had = std::any_of(shares.begin(), shares.end(), [at](const Share& s) { return s.sequence == at; });
+    if (had) return false;  // the late one has its half
+    if (give_chunk(view, at, within, shares)) return true;
+    shares.resize(others);
+    return false;
+}
+
 /// Whether running[at] has all the rows it wants.
 bool is_served(const View& view, uint32_t at, const std::vector<Share>& shares) noexcept {
     return std::any_of(shares.begin(), shares.end(), [&](const Share& share) {
@@ -139,8 +149,8 @@ void share_prompts_within(const View& view, bool slack, Micros within, std::vect
     }
     Micros until = within;
     for (uint32_t at = soonest; at != kNobody; at = best_prompt(view, slack, shares, sooner)) {
-        if (!give_chunk(view, at, until, shares)) break;
-        // A first word comes at the end of this step: filled up, it takes at most a quarter longer.
+        if (!(until < within ? give_rest : give_chunk)(view, at, until, shares)) break;
+        // A first word comes at the end of this step: only prompts that end here too make it longer, by a quarter.
         if (until == within) until = std::min(within, predicted(view, shares) / 4 * 5);
     }
     // Whatever the prediction says, the first in line moves.

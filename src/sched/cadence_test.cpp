@@ -163,16 +163,22 @@ TEST(cadence, a_short_prompt_overtakes_a_long_one) {
     EXPECT_EQ(views.rows_of(shares, 1), 30u);
 }
 
-TEST(cadence, a_step_that_brings_a_first_word_is_not_filled_to_the_brim) {
+TEST(cadence, a_step_that_brings_a_first_word_waits_for_other_first_words_only) {
     Views views;
     views.costs[0].weights_ps = 1'000'000'000;
     views.costs[0].row_ps = 500'000'000;
     views.costs[0].logits_ps = 0;
-    views.running = {prompt(0, 6000, 1000), prompt(1, 30)};
-    const std::vector<Share> shares = views.share();
-    ASSERT_EQ(views.rows_of(shares, 1), 30u);
-    EXPECT_GT(views.rows_of(shares, 0), 0u);
-    EXPECT_LE(views.predicted(shares), 2 * views.predicted({{1, 30}}));
+    views.running = {prompt(0, 6000, 1000), prompt(1, 30), prompt(2, 5)};
+    views.running[2].admitted = kNanosPerSecond;
+    std::vector<Share> shares = views.share();
+    EXPECT_EQ(views.rows_of(shares, 0), 0u) << "its word is far away";
+    EXPECT_EQ(views.rows_of(shares, 1), 30u);
+    EXPECT_EQ(views.rows_of(shares, 2), 5u);
+    views.running[2] = prompt(2, 20);
+    views.running[2].admitted = kNanosPerSecond;
+    shares = views.share();
+    EXPECT_EQ(views.rows_of(shares, 1), 30u);
+    EXPECT_EQ(views.rows_of(shares, 2), 0u) << "it would hold up the other by more than a quarter";
 }
 
 TEST(cadence, a_long_prompt_past_its_time_has_half_and_the_short_the_rest) {
