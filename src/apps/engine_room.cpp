@@ -33,7 +33,7 @@ Result<std::vector<NamedFile>> files_in(const std::string& folder) {
     std::vector<NamedFile> found;
     std::error_code trouble;
     for (fs::directory_iterator at(folder, trouble), end; !trouble && at != end; at.increment(trouble))
-        if (at->path().extension() == ".gguf" && at->is_regular_file())
+        if (std::error_code hidden; at->path().extension() == ".gguf" && at->is_regular_file(hidden))
             found.push_back({at->path().stem().string(), at->path().string(), false});
     if (trouble) return Error{ErrorCode::io, fmt::format("{} cannot be read: {}", folder, trouble.message()), folder};
     std::ranges::sort(found, {}, &NamedFile::name);
@@ -45,7 +45,7 @@ Result<std::vector<NamedFile>> named_files(const std::string& argument) {
     const size_t equals = argument.find('=');
     const bool named = equals != std::string::npos && argument.find('/') > equals;
     if (equals == 0) return bad_input(fmt::format("'{}' gives the model no name before the '='", argument), "--model");
-    if (!named && fs::is_directory(argument)) return files_in(argument);
+    if (std::error_code hidden; !named && fs::is_directory(argument, hidden)) return files_in(argument);
     auto path = find_model_file(named ? argument.substr(equals + 1) : argument);
     if (!path) return std::move(path).error();
     return std::vector<NamedFile>{{named ? argument.substr(0, equals) : fs::path(*path).stem().string(), *path}};

@@ -142,7 +142,8 @@ void announce_gap(const EngineRoom& room) {
     }
 }
 
-void announce(const EngineRoom& room, const serve::Server& server, Nanos load_time) {
+/// Before the doors open: then models may come and go.
+void announce_models(const EngineRoom& room, Nanos load_time) {
     size_t waiting = 0;
     for (const KnownModel& m : room.models) {
         waiting += m.model == nullptr;
@@ -153,8 +154,6 @@ void announce(const EngineRoom& room, const serve::Server& server, Nanos load_ti
     if (waiting > 0) spdlog::info("{} more models are loaded when somebody asks for them", waiting);
     spdlog::info("computing with {} threads, {}; loaded in {}", room.pool->threads(), room.table->name,
                  format_duration(load_time));
-    fmt::print("Cadans listens on {}\n", server.address());
-    std::fflush(stdout);
 }
 
 int serve_here(const ServeSettings& s, const Life& life) {
@@ -209,9 +208,11 @@ int serve_here(const ServeSettings& s, const Life& life) {
         const auto memory =
             s.compute.model_memory.empty() ? std::nullopt : std::optional(*parse_size(s.compute.model_memory));
         RoomLoader loader(**room, works.inbox, works.fanout, memory, s.policy == "cadence");
-        server->ready(cards_of(**room, s), works.inbox, works.fanout, std::move(machine), &loader);
         announce_gap(**room);
-        announce(**room, *server, steady_now() - begin);
+        announce_models(**room, steady_now() - begin);
+        server->ready(cards_of(**room, s), works.inbox, works.fanout, std::move(machine), &loader);
+        fmt::print("Cadans listens on {}\n", server->address());
+        std::fflush(stdout);
         http.join();
         works.engine.stop();
         server.reset();  // whatever it still holds of the inbox goes first

@@ -181,7 +181,9 @@ LiveFacts Generation::live_facts() const {
     return facts;
 }
 
+// Newcomers are foretold for one prompt of the usual class.
 void Generation::foresee(const Outlook& outlook) {
+    if (request_.priority != Priority::normal || prompts_.size() != 1) return;
     uint64_t tokens = 0, words = 0;
     for (const AdmittedPrompt& prompt : prompts_) tokens += prompt.ids.size();
     for (const SequenceRequest& sequence : sequences_) words = std::max<uint64_t>(words, sequence.max_new_tokens);

@@ -27,7 +27,11 @@ void Stay::end() noexcept {
 }
 
 ModelKeeper::ModelKeeper(std::vector<ResidentSet::Member> members, ModelLoader* loader, Hands hands)
-    : set_(members), loader_(loader), hands_(std::move(hands)), last_loads_(members.size()), loads_(members.size()) {
+    : set_(members, steady_now()),
+      loader_(loader),
+      hands_(std::move(hands)),
+      last_loads_(members.size()),
+      loads_(members.size()) {
     pump();
 }
 

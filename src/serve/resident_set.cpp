@@ -6,10 +6,11 @@
 
 namespace cadans::serve {
 
-ResidentSet::ResidentSet(std::vector<Member> members) {
+ResidentSet::ResidentSet(std::vector<Member> members, Nanos now) {
     for (const Member& member : members) {
         Entry entry{.facts = member, .keep = member.keep};
         if (member.resident) entry.state = State::resident;
+        entry.last_used = now;
         entries_.push_back(entry);
     }
 }

@@ -31,8 +31,8 @@ class ResidentSet {
         bool resident = false;  ///< it is here from the start
     };
 
-    /// Models are numbered as ModelId does.
-    explicit ResidentSet(std::vector<Member> members);
+    /// Models are numbered as ModelId does. Those that are here from the start are idle since `now`.
+    explicit ResidentSet(std::vector<Member> members, Nanos now = 0);
 
     enum class State : uint8_t { absent, loading, resident };
 

@@ -46,6 +46,14 @@ std::vector<ResidentSet::Member> members(size_t count, Nanos keep = 5 * kMinute)
     return std::vector<ResidentSet::Member>(count, {.bytes = kGiB, .keep = keep});
 }
 
+TEST(resident_set, who_is_here_from_the_start_is_idle_since_then) {
+    ResidentSet set({{.bytes = 1, .keep = 10, .resident = true}}, 1000);
+    EXPECT_FALSE(set.next(0, 1005)) << "a clock that began long before says nothing about the model";
+    const auto step = set.next(0, 1010);
+    ASSERT_TRUE(step);
+    EXPECT_EQ(step->kind, ResidentSet::Step::Kind::unload);
+}
+
 TEST(resident_set, loads_on_first_use_and_lets_in_all_who_came_meanwhile) {
     Machine machine(kGiB, members(2));
     machine.set.ask(kA, {});
