@@ -19,6 +19,8 @@ struct Forecast {
     Nanos made = 0;          ///< when this was said
     Micros first_token = 0;  ///< from then to its first token
     Micros finish = 0;       ///< and to its last, if it writes all it may
+
+    Nanos first_token_at() const noexcept { return made + first_token * kNanosPerMicro; }
 };
 
 /// Of a prompt of `prompt_tokens` tokens, none of them cached, of somebody who would come now.

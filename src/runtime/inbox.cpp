@@ -93,36 +93,21 @@ Status Inbox::submit(Place& place, SequenceRequest request) {
     return Ok{};
 }
 
-void Inbox::cancel(SeqId seq) {
+void Inbox::put(Command&& command) {
     {
         std::lock_guard guard(lock_);
-        Command& command = commands_.emplace_back();
-        command.kind = Command::Kind::cancel;
-        command.seq = seq;
+        commands_.push_back(std::move(command));
     }
     filled_.notify_one();
 }
+
+void Inbox::cancel(SeqId seq) { put({.kind = Command::Kind::cancel, .seq = seq}); }
 
 void Inbox::learn(ModelId model, const StepCost& cost) {
-    {
-        std::lock_guard guard(lock_);
-        Command& command = commands_.emplace_back();
-        command.kind = Command::Kind::learn;
-        command.model = model;
-        command.cost = cost;
-    }
-    filled_.notify_one();
+    put({.kind = Command::Kind::learn, .model = model, .cost = cost});
 }
 
-void Inbox::forget(ModelId model) {
-    {
-        std::lock_guard guard(lock_);
-        Command& command = commands_.emplace_back();
-        command.kind = Command::Kind::forget;
-        command.model = model;
-    }
-    filled_.notify_one();
-}
+void Inbox::forget(ModelId model) { put({.kind = Command::Kind::forget, .model = model}); }
 
 void Inbox::cancel_all() {
     {

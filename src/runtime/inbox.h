@@ -45,10 +45,10 @@ struct Command {
     enum class Kind : uint8_t { admit, cancel, cancel_all, learn, forget };
     Kind kind = Kind::admit;
     SeqId seq{};
-    SequenceRequest request;  ///< admit only
-    Nanos since = 0;          ///< admit only: when its place was taken
-    ModelId model{};          ///< learn and forget
-    StepCost cost = {};       ///< learn only
+    SequenceRequest request = {};  ///< admit only
+    Nanos since = 0;               ///< admit only: when its place was taken
+    ModelId model{};               ///< learn and forget
+    StepCost cost = {};            ///< learn only
 };
 
 /// Usage, on any http thread:

@@ -29,7 +29,8 @@ Loop::Next Loop::turn(Nanos now) {
     if (ended > 0) inbox_.ended(static_cast<uint32_t>(ended), now);
     scheduler_.occupancy(occupancy_);
     // Who rests is looked at in any case: nobody looks again before the next one comes.
-    if (plan == nullptr || now - forecast_at_ >= kForecastEvery || now < forecast_at_) {
+    const bool rests = plan == nullptr && !scheduler_.step_in_flight();
+    if (rests || now - forecast_at_ >= kForecastEvery || now < forecast_at_) {
         forecast_at_ = now;
         scheduler_.forecast(now, occupancy_.outlook);
     }

@@ -105,6 +105,18 @@ void write_model_info(JsonWriter& json, const ServedModel& model) {
     json.close();
 }
 
+/// `write` decides what is said of each model, if anything.
+template <class Write>
+Opened model_list(const Result<const House*>& house, Write&& write) {
+    if (!house) return error_reply(house.error(), Dialect::ollama);
+    HttpReply reply;
+    JsonWriter json(reply.body);
+    json.object().key("models").array();
+    for (const ServedModel& model : (*house)->catalog.models()) write(json, model, (*house)->keeper);
+    json.close().close();
+    return reply;
+}
+
 }  // namespace
 
 Opened Doors::models(const HttpRequest&) {
@@ -137,27 +149,14 @@ Opened Doors::ollama_version(const HttpRequest&) {
 }
 
 Opened Doors::ollama_tags(const HttpRequest&) {
-    const Result<const House*> house = this->house();
-    if (!house) return error_reply(house.error(), Dialect::ollama);
-    HttpReply reply;
-    JsonWriter json(reply.body);
-    json.object().key("models").array();
-    for (const ServedModel& model : (*house)->catalog.models()) write_tag(json, model);
-    json.close().close();
-    return reply;
+    return model_list(house(),
+                      [](JsonWriter& json, const ServedModel& model, const ModelKeeper&) { write_tag(json, model); });
 }
 
 Opened Doors::ollama_ps(const HttpRequest&) {
-    const Result<const House*> house = this->house();
-    if (!house) return error_reply(house.error(), Dialect::ollama);
-    const ModelKeeper& keeper = (*house)->keeper;
-    HttpReply reply;
-    JsonWriter json(reply.body);
-    json.object().key("models").array();
-    for (const ServedModel& model : (*house)->catalog.models())
+    return model_list(house(), [](JsonWriter& json, const ServedModel& model, const ModelKeeper& keeper) {
         if (keeper.models().state(model.model) == ResidentSet::State::resident) write_resident(json, model, keeper);
-    json.close().close();
-    return reply;
+    });
 }
 
 Opened Doors::ollama_show(const HttpRequest& request) {

@@ -199,7 +199,7 @@ void LiveBoard::foretold(const std::vector<Forecast>& line) {
         LiveRequest* live = of(forecast.seq, &stream);
         if (live == nullptr || live->foretold_first_token || forecast.first_token == 0) continue;
         if (live->streams.size() == 1)
-            live->foretold_first_token = forecast.made + forecast.first_token * kNanosPerMicro;
+            live->foretold_first_token = forecast.first_token_at();
     }
 }
 

@@ -50,7 +50,7 @@ void write_forecast(JsonWriter& json, const LiveRequest& request, const LiveBoar
             if (found == board.line().end()) continue;
             if (phase == "queue") place = std::min(place.value_or(found->place), found->place);
             if (found->first_token > 0)
-                left = std::max(0.0, seconds(found->made + found->first_token * kNanosPerMicro - at));
+                left = std::max(0.0, seconds(found->first_token_at() - at));
         }
     }
     number_or_null(json, "queue_place", place);
