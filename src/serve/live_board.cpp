@@ -198,8 +198,7 @@ void LiveBoard::foretold(const std::vector<Forecast>& line) {
         LiveRequest::Stream* stream = nullptr;
         LiveRequest* live = of(forecast.seq, &stream);
         if (live == nullptr || live->foretold_first_token || forecast.first_token == 0) continue;
-        if (live->streams.size() == 1)
-            live->foretold_first_token = forecast.first_token_at();
+        if (live->streams.size() == 1) live->foretold_first_token = forecast.first_token_at();
     }
 }
 

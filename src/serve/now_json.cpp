@@ -49,8 +49,7 @@ void write_forecast(JsonWriter& json, const LiveRequest& request, const LiveBoar
             const auto found = std::ranges::find(board.line(), stream.seq, &Forecast::seq);
             if (found == board.line().end()) continue;
             if (phase == "queue") place = std::min(place.value_or(found->place), found->place);
-            if (found->first_token > 0)
-                left = std::max(0.0, seconds(found->first_token_at() - at));
+            if (found->first_token > 0) left = std::max(0.0, seconds(found->first_token_at() - at));
         }
     }
     number_or_null(json, "queue_place", place);
