@@ -57,7 +57,7 @@ def test_the_row_of_a_finished_request_opens_to_the_figures_the_receipt_and_the_
     row.get_by_text("anna", exact=True).wait_for()
     record = server.records["anna again"]
     assert server.newest_first()["records"][1]["id"] == record["id"]
-    assert numbers(row.locator(".tokens").inner_text()) == [300, 80]
+    assert numbers(row.locator(".tokens").inner_text()) == [300, 400]
     assert is_span(row.locator(".time").inner_text(), record["ttft_ns"])
     assert row.get_attribute("aria-expanded") == "false"
     row.focus()
