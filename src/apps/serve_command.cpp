@@ -156,6 +156,24 @@ void announce_models(const EngineRoom& room, Nanos load_time) {
                  format_duration(load_time));
 }
 
+/// The thread that serves. A start that ends before its time, by an error or an exception, closes the doors.
+class DoorsThread {
+  public:
+    DoorsThread(serve::Server& server, std::atomic<bool>& leaving)
+        : server_(server), thread_([&server, &leaving] {
+              if (Status ended = server.run(); !ended) spdlog::error("{}", ended.error().message);
+              leaving = true;
+          }) {}
+    ~DoorsThread() {
+        if (thread_.joinable()) server_.stop();
+    }
+    void join() { thread_.join(); }
+
+  private:
+    serve::Server& server_;
+    std::jthread thread_;
+};
+
 int serve_here(const ServeSettings& s, const Life& life) {
     metrics::Metrics metrics(kUsualGap * kNanosPerMicro);
     auto opened = serve::Server::open(options_of(s, life), metrics);
@@ -167,10 +185,7 @@ int serve_here(const ServeSettings& s, const Life& life) {
     server->engine_restarts(life.restarts);
 
     std::atomic<bool> leaving{false};
-    std::jthread http([&] {
-        if (Status ended = server->run(); !ended) spdlog::error("{}", ended.error().message);
-        leaving = true;
-    });
+    DoorsThread http(*server, leaving);
     const Nanos begin = steady_now();
     Progress bar("loading");
     ComputeSettings compute = s.compute;
@@ -182,10 +197,7 @@ int serve_here(const ServeSettings& s, const Life& life) {
     });
     bar.clear();
     if (!room) {
-        const bool asked_to_leave = leaving.load();
-        server->stop();
-        http.join();
-        return asked_to_leave ? 0 : fail(room.error());
+        return leaving.load() ? 0 : fail(room.error());
     }
     if (s.policy == "cadence") {
         Progress measuring("measuring");
@@ -197,11 +209,7 @@ int serve_here(const ServeSettings& s, const Life& life) {
     (*room)->house.limits.gap = choose_gap(**room, s.gap_ms);
     metrics.stall_limit((*room)->house.limits.gap * kNanosPerMicro);
     auto tape = open_tape(s, (*room)->house, life);
-    if (!tape) {
-        server->stop();
-        http.join();
-        return fail(tape.error());
-    }
+    if (!tape) return fail(tape.error());
     {
         serve::MachineCard machine = machine_of(**room, s);  // before the engine computes anything
         Works works(**room, s, *server, *std::move(tape));
