@@ -44,7 +44,9 @@ std::string file_of(const engine::CostKey& key) {
     return fmt::format("{}/cost-{:016x}.json", state_folder(), hash);
 }
 
-std::optional<engine::CostTable> kept(const std::string& path, const engine::CostKey& key) {
+std::optional<engine::CostTable> kept(const EngineRoom& room, const KnownModel& known) {
+    const engine::CostKey key = key_of(room, known);
+    const std::string path = file_of(key);
     if (!fs::exists(path)) return std::nullopt;
     const auto text = read_text(path, kTableFileBytes);
     if (!text) return std::nullopt;
@@ -114,17 +116,15 @@ std::string state_folder() {
 }
 
 engine::CostTable cost_table_of(EngineRoom& room, KnownModel& known, bool anew, const OnMeasure& progress) {
-    const engine::CostKey key = key_of(room, known);
     if (!anew) {
-        if (auto found = kept(file_of(key), key)) return *std::move(found);
+        if (auto found = kept(room, known)) return *std::move(found);
     }
     return measure(room, known, *room.executor, known.facts.model, progress);
 }
 
 StepCost measure_beside(const EngineRoom& room, const KnownModel& known, ThreadPool& loaders,
                         const std::function<bool()>& undisturbed, const OnMeasure& progress) {
-    const engine::CostKey key = key_of(room, known);
-    if (const auto found = kept(file_of(key), key)) return found->fit.cost;
+    if (const auto found = kept(room, known)) return found->fit.cost;
     engine::CpuExecutor own(*room.table, loaders, room.limits);
     return measure(room, known, own, room.place(known, own), progress, undisturbed).fit.cost;
 }
@@ -154,10 +154,9 @@ serve::MachineLimits machine_limits(EngineRoom& room) {
 void measure_costs(EngineRoom& room, const OnMeasure& progress) {
     room.house.costs.clear();
     for (KnownModel& known : room.models) {
-        const engine::CostKey key = key_of(room, known);
         if (known.model != nullptr)
             known.cost = cost_table_of(room, known, false, progress).fit.cost;
-        else if (const auto found = kept(file_of(key), key))
+        else if (const auto found = kept(room, known))
             known.cost = found->fit.cost;
         room.house.costs.push_back(known.cost.value_or(StepCost{}));
     }

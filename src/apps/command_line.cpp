@@ -90,7 +90,8 @@ void add_settings(CLI::App& command, ComputeSettings& s) {
 void add_settings(CLI::App& command, ServeSettings& s) {
     add_settings(command, s.compute);
     setting(command, "host", s.host, "address to listen on");
-    setting(command, "port", s.port, "port to listen on; 0: one that is free; 11434 is Ollama's");
+    setting(command, "port", s.port, "port to listen on; 0: one that is free; 11434 is Ollama's")
+        ->check(CLI::Range(0, 65535));
     setting(command, "host-name", s.host_names,
             "a further name that clients may use for this machine; may be given again");
     setting(command, "allow-origin", s.allowed_origins,
@@ -296,7 +297,11 @@ void add_bench(CLI::App& app, int& exit_code) {
 void add_simulate(CLI::App& app, int& exit_code) {
     CLI::App* command = app.add_subcommand("simulate", "play a workload on the scheduler without a model");
     auto s = std::make_shared<SimulateSettings>();
-    command->add_option("--trace", s->trace, "a recorded workload: Azure, Mooncake, ServeGen, lengths")
+    command
+        ->add_option(
+            "--trace", s->trace,
+            "a recorded workload: Azure, Mooncake, ServeGen, lengths; a record of cadans serve --record brings the "
+            "machine along")
         ->type_name("FILE");
     command->add_option("--load", s->load, "a made one: poisson, gamma, household, each with :key=value,...")
         ->type_name("SPEC");

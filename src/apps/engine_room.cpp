@@ -28,12 +28,12 @@ struct NamedFile {
     bool at_start = true;  ///< false: found in a folder, and left out where it cannot be run
 };
 
-/// The GGUF files of a folder, by name.
+/// What a folder calls GGUF files, by name; whether they are is told where they are read.
 Result<std::vector<NamedFile>> files_in(const std::string& folder) {
     std::vector<NamedFile> found;
     std::error_code trouble;
     for (fs::directory_iterator at(folder, trouble), end; !trouble && at != end; at.increment(trouble))
-        if (std::error_code hidden; at->path().extension() == ".gguf" && at->is_regular_file(hidden))
+        if (at->path().extension() == ".gguf")
             found.push_back({at->path().stem().string(), at->path().string(), false});
     if (trouble) return Error{ErrorCode::io, fmt::format("{} cannot be read: {}", folder, trouble.message()), folder};
     std::ranges::sort(found, {}, &NamedFile::name);

@@ -46,6 +46,19 @@ Result<sim::Promise> promise_of(const SimulateSettings& s, const StepCost& cost)
 
 double ms(Nanos span) { return std::round(static_cast<double>(span) / 1e3) / 1e3; }
 
+Json error_json(const sim::StepError& steps) {
+    return {{"steps", steps.steps},
+            {"measured_of_predicted", steps.of_predicted},
+            {"error_p50", steps.p50},
+            {"error_p90", steps.p90}};
+}
+
+void print_error(std::string_view what, const sim::StepError& steps) {
+    if (steps.steps == 0) return;
+    fmt::print("{} steps that {} took {:.2f} of what was predicted; half were off by {:.1f}% or less, 90% by {:.1f}%\n",
+               steps.steps, what, steps.of_predicted, 100 * steps.p50, 100 * steps.p90);
+}
+
 Json spread_json(const std::optional<sim::Spread>& spread) {
     if (!spread) return {{"p50", nullptr}, {"p90", nullptr}, {"p99", nullptr}, {"max", nullptr}};
     return {{"p50", ms(spread->p50)}, {"p90", ms(spread->p90)}, {"p99", ms(spread->p99)}, {"max", ms(spread->max)}};
@@ -146,6 +159,9 @@ int replay_here(const SimulateSettings& s) {
                              {"turns", r.turns},
                              {"end", r.end},
                              {"output_tokens", r.output_tokens},
+                             {"reading_steps", error_json(r.reading)},
+                             {"writing_steps", error_json(r.writing)},
+                             {"between_steps_ms", spread_json(r.between)},
                              {"ttft_ms", spread_json(r.ttft)},
                              {"gap_ms", spread_json(r.gap)}};
         std::cout << Json::array({record}).dump(2) << '\n';
@@ -157,27 +173,41 @@ int replay_here(const SimulateSettings& s) {
         fmt::print("engine's time to first token p50 {}, p99 {}; gap p50 {}, p99 {}, max {}\n",
                    cell(r.ttft, &sim::Spread::p50), cell(r.ttft, &sim::Spread::p99), cell(r.gap, &sim::Spread::p50),
                    cell(r.gap, &sim::Spread::p99), cell(r.gap, &sim::Spread::max));
+        print_error("read prompts", r.reading);
+        print_error("only wrote", r.writing);
     }
     return r.first_difference ? 1 : 0;
+}
+
+/// A server's record brings its machine along.
+Result<sim::Machine> machine_for(const SimulateSettings& s, const sim::Workload& workload, const std::string& policy,
+                                 const StepCost& cost, Nanos gap) {
+    if (!workload.house) return sim::machine_of(policy, s.room, cost, gap);
+    return sim::recorded_machine(policy, *workload.house, cost, s.gap_ms > 0 ? std::optional(gap) : std::nullopt);
 }
 
 }  // namespace
 
 int simulate_command(const SimulateSettings& s) {
     if (!s.replay.empty()) return replay_here(s);
+    const auto workload = asked_workload(s.trace, s.load, s.rate, kUntimedRate, s.seed);
+    if (!workload) return fail(workload.error());
     sim::Fit fit = sim::built_in_fit();
     if (!s.fit.empty()) {
         auto read = sim::read_fit(s.fit);
         if (!read) return fail(read.error());
         fit = *std::move(read);
+    } else if (workload->house) {
+        if (workload->house->costs.size() != 1 || workload->house->costs.front() == StepCost{})
+            return fail(
+                bad_input(fmt::format("{} does not say what the steps of one model cost; give --fit", s.trace)));
+        fit = {"as the server believed when the record began", workload->house->costs.front()};
     }
-    const auto workload = asked_workload(s.trace, s.load, s.rate, kUntimedRate, s.seed);
-    if (!workload) return fail(workload.error());
     const auto promise = promise_of(s, fit.cost);
     if (!promise) return fail(promise.error());
     std::vector<Line> lines;
     for (const std::string& policy : s.policies.empty() ? sim::policy_names() : s.policies) {
-        const auto machine = sim::machine_of(policy, s.room, fit.cost, promise->stall);
+        const auto machine = machine_for(s, *workload, policy, fit.cost, promise->stall);
         if (!machine) return fail(machine.error());
         Line line{policy, sim::simulate(*machine, *workload, *promise), machine->house.limits.prefill_chunk,
                   std::nullopt};

@@ -67,6 +67,19 @@ Result<sched::Policy> policy_named(std::string_view name) {
                      "--policy");
 }
 
+Result<Machine> recorded_machine(std::string_view name, const sched::House& house, const std::optional<StepCost>& cost,
+                                 std::optional<Nanos> gap) {
+    auto policy = policy_named(name);
+    if (!policy) return std::move(policy).error();
+    Machine machine;
+    machine.policy = *policy;
+    machine.house = house;
+    if (gap) machine.house.limits.gap = *gap / kNanosPerMicro;
+    if (cost) machine.house.costs = {*cost};
+    if (!machine.house.costs.empty()) machine.cost = machine.house.costs.front();
+    return machine;
+}
+
 Result<Machine> machine_of(std::string_view name, const Room& room, const StepCost& cost, Nanos gap) {
     auto policy = policy_named(name);
     if (!policy) return std::move(policy).error();

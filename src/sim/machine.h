@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,11 @@ const std::vector<std::string>& policy_names();
 
 /// Errors: bad_input for an unknown name, naming those there are.
 Result<sched::Policy> policy_named(std::string_view name);
+
+/// The machine of a record under that policy: its limits, its pages and the cost that its first model had when the
+/// record began, or another. `gap`: another than it had. Errors: as policy_named().
+Result<Machine> recorded_machine(std::string_view policy, const sched::House& house,
+                                 const std::optional<StepCost>& cost, std::optional<Nanos> gap);
 
 /// A machine under that policy. `gap`: the longest gap anyone should feel, from which a policy takes its chunk.
 /// Errors: as policy_named().

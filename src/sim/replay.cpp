@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "runtime/loop.h"
@@ -49,11 +50,34 @@ class TapeExecutor final : public Executor {
     const StepResult* result_ = nullptr;
 };
 
+/// Collects steps of one kind.
+class StepErrors {
+  public:
+    void add(Nanos took, Nanos predicted) {
+        if (predicted <= 0) return;
+        took_ += took;
+        predicted_ += predicted;
+        errors_.push_back(std::abs(static_cast<double>(took) / static_cast<double>(predicted) - 1));
+    }
+
+    StepError finish() {
+        if (errors_.empty()) return {};
+        std::ranges::sort(errors_);
+        const auto part = [&](size_t percent) { return errors_[(errors_.size() * percent + 99) / 100 - 1]; };
+        return {errors_.size(), static_cast<double>(took_) / static_cast<double>(predicted_), part(50), part(90)};
+    }
+
+  private:
+    Nanos took_ = 0, predicted_ = 0;
+    std::vector<double> errors_;
+};
+
 /// The loop with the tape on both of its sides.
 class Player {
   public:
     Player(const TapeReader& tape, sched::Policy policy)
         : scheduler_(tape.house(), policy),
+          costs_(tape.house().costs),
           inbox_(scheduler_.house(), UINT32_MAX),
           fanout_({}),
           loop_(inbox_, scheduler_, executor_, fanout_) {}
@@ -61,6 +85,7 @@ class Player {
     /// Empty, or what is wrong with the turn.
     std::string play(const TapeTurn& turn, Replay& replay) {
         if (turn.has_result && !executor_.play(turn.result)) return "r is no result of the step in flight";
+        if (turn.has_result) compare(turn.result);
         for (const runtime::Command& command : turn.commands) {
             if (std::string wrong = say(command, turn.at, replay); !wrong.empty()) return wrong;
         }
@@ -70,6 +95,7 @@ class Player {
         listen(replay);
         const StepPlan* plan = in_flight ? nullptr : executor_.plan();
         replay.plans += turn.digest.has_value();
+        last_end_ = plan != nullptr && turn.has_result ? std::optional(turn.result.end) : std::nullopt;
         const std::optional<uint64_t> digest =
             plan == nullptr ? std::nullopt : std::optional(runtime::plan_digest(*plan));
         if (digest != turn.digest)
@@ -80,6 +106,9 @@ class Player {
     }
 
     void finish(Replay& replay) {
+        replay.reading = reading_.finish();
+        replay.writing = writing_.finish();
+        replay.between = spread_of(betweens_);
         replay.ttft = spread_of(ttfts_);
         replay.gap = spread_of(gaps_);
     }
@@ -91,6 +120,18 @@ class Player {
         std::optional<Nanos> last;
         runtime::Place place;
     };
+
+    /// The step that has ended with its prediction, where it was all of one model.
+    void compare(const StepResult& result) {
+        if (last_end_) betweens_.push_back(std::max<Nanos>(0, result.begin - *last_end_));
+        const StepPlan& plan = *executor_.plan();
+        if (plan.items.empty() || index(plan.items.front().model) >= costs_.size()) return;
+        const ModelId model = plan.items.front().model;
+        if (!std::ranges::all_of(plan.items, [model](const StepItem& item) { return item.model == model; })) return;
+        const StepShape shape = costs_[index(model)].shape_of(plan);
+        const Nanos predicted = costs_[index(model)].predict(shape) * kNanosPerMicro;
+        (shape.prompt_context > 0 ? reading_ : writing_).add(result.end - result.begin, predicted);
+    }
 
     std::string say(const runtime::Command& command, Nanos now, Replay& replay) {
         switch (command.kind) {
@@ -140,13 +181,16 @@ class Player {
     }
 
     sched::Scheduler scheduler_;
+    std::vector<StepCost> costs_;  ///< by ModelId, as they were when the record began
+    std::optional<Nanos> last_end_;
+    StepErrors reading_, writing_;
     runtime::Inbox inbox_;
     runtime::Fanout fanout_;
     TapeExecutor executor_;
     runtime::Loop loop_;
     std::map<SeqId, Stream> streams_;
     std::vector<Event> events_;
-    std::vector<Nanos> ttfts_, gaps_;
+    std::vector<Nanos> ttfts_, gaps_, betweens_;
 };
 
 }  // namespace

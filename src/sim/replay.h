@@ -10,6 +10,13 @@
 
 namespace cadans::sim {
 
+/// Steps of one kind: what they took against what the costs of the record's begin say.
+struct StepError {
+    uint64_t steps = 0;
+    double of_predicted = 0;  ///< time of all, as a multiple of what was predicted
+    double p50 = 0, p90 = 0;  ///< |measured / predicted - 1|
+};
+
 struct Replay {
     std::string policy;
     std::string end;  ///< of the tape: TapeReader::end()
@@ -18,6 +25,8 @@ struct Replay {
     uint64_t matched = 0;                      ///< of them, planned again exactly
     std::optional<uint64_t> first_difference;  ///< the turn, from 1, whose plan was another; what follows is not played
     uint64_t output_tokens = 0;
+    StepError reading, writing;       ///< steps with a prompt's rows, and those of single rows only
+    std::optional<Spread> between;    ///< from a step's end to the next one's begin, where that was planned in one go
     std::optional<Spread> ttft, gap;  ///< from taking a place to its tokens, as the engine saw them
 };
 

@@ -175,6 +175,7 @@ Result<Workload> workload_of_tape(const std::string& path) {
     auto reader = TapeReader::open(path);
     if (!reader) return std::move(reader).error();
     Workload out;
+    out.house = reader->house();
     std::map<SeqId, size_t> rows;
     while (true) {
         auto turn = reader->next();

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/units.h"
 #include "flow/request.h"
+#include "sched/admission.h"
 
 namespace cadans::sim {
 
@@ -32,8 +34,9 @@ struct Arrival {
 struct Workload {
     std::string name;
     std::vector<Arrival> arrivals;
-    uint32_t block_tokens = 512;  ///< prompt tokens that one entry of Arrival::blocks stands for
-    bool timed = true;            ///< false: lengths only, every `at` is 0
+    uint32_t block_tokens = 512;             ///< prompt tokens that one entry of Arrival::blocks stands for
+    bool timed = true;                       ///< false: lengths only, every `at` is 0
+    std::optional<sched::House> house = {};  ///< where it was recorded, for one that a server recorded
 
     /// From the first arrival to the last. 0 with fewer than two.
     Nanos span() const noexcept;

@@ -69,8 +69,11 @@ def test_a_recorded_run_makes_every_plan_again(tmp_path):
     assert record["plans"] == record["plans_matched"] > 24 and record["first_difference"] is None
     assert "7,8,9" not in tape.read_text()
     assert tape.stat().st_mode & 0o077 == 0
-    again = records("--trace", tape)[0]
-    assert again["requests"] == 24
+    assert record["reading_steps"]["steps"] + record["writing_steps"]["steps"] == record["plans"]
+    assert record["reading_steps"]["measured_of_predicted"] > 0 and record["between_steps_ms"]["p50"] >= 0
+    again = records("--trace", tape, "--policy", "cadence,fixed-batch")
+    assert [each["requests"] for each in again] == [24, 24]
+    assert {each["prefill_chunk"] for each in again} == {24} and "when the record began" in again[0]["fit"]
 
 
 def test_a_record_that_cannot_be_written_stops_the_start():

@@ -1,8 +1,9 @@
 """A recorded run and its simulation agree: time to first token and gaps within 15 % at P50, P90 and P99.
 
-Method: cadans bench --fit measures what steps cost; a server is recorded under Poisson arrivals at about two thirds of what it
-can do; the simulator plays the tape's requests with that cost and is held against what the tape says happened.  Needs a machine
-that does nothing else.
+Method: a server measures at its start what its steps cost, as it always does, and is recorded under Poisson arrivals at two thirds of
+what it can do one request at a time.  The simulator plays the requests of the record, when they came and how long they were, on the
+machine of the record with the costs that the server had before the first of them, and is held against what the record says
+happened.  Beside them, how far single steps were from those costs.  Needs a machine that does nothing else.
 """
 import json
 import random
@@ -13,43 +14,42 @@ import time
 import models
 from server import Server, run
 
-REQUESTS, NEAR = 60, 0.15
+ALONE, REQUESTS, NEAR = 8, 120, 0.15
+USUAL = (425, 48)   # prompt and answer in tokens: the middle of what is drawn
 
 
 def prompt(number, count):
     return [random.Random(number).randrange(100, 40_000) for _ in range(count)]
 
 
+def record(model, tape):
+    dice = random.Random(1)
+    with Server(model, "--record", tape, "--max-running", 8) as server:
+        def ask(number, tokens, answer):
+            server.ok("/v1/completions", {"prompt": prompt(number, tokens), "max_tokens": answer, "ignore_eos": True})
+        begin = time.monotonic()
+        for number in range(ALONE):
+            ask(number, *USUAL)
+        pause = (time.monotonic() - begin) / ALONE * 1.5   # as long as one takes alone, and half as much rest
+        threads = []
+        for number in range(ALONE, ALONE + REQUESTS):
+            threads.append(threading.Thread(target=ask, args=(number, dice.randrange(50, 800), dice.randrange(16, 80))))
+            threads[-1].start()
+            time.sleep(dice.expovariate(1 / pause))
+        for thread in threads:
+            thread.join()
+        server.stop()
+
+
 def prove(evidence):
-    model = models.real("smollm2")
     with tempfile.TemporaryDirectory() as folder:
-        fit, tape = f"{folder}/fit.json", f"{folder}/tape.jsonl"
-        measured = run("bench", "--model", model, "--fit", "--json", timeout=600)
-        evidence.require(measured.returncode == 0, measured.stderr[-300:])
-        with open(fit, "w") as out:
-            out.write(measured.stdout)
-        dice = random.Random(1)
-        sizes = [(dice.randrange(50, 800), dice.randrange(16, 80)) for _ in range(REQUESTS)]
-        with Server(model, "--record", tape, "--max-running", 8) as server:
-            def ask(number):
-                tokens, answer = sizes[number]
-                server.ok("/v1/completions", {"prompt": prompt(number, tokens), "max_tokens": answer, "ignore_eos": True})
-            begin = time.monotonic()
-            for number in range(4):
-                ask(number)
-            pause = (time.monotonic() - begin) / 4 * 1.5   # one at a time, with half as much rest again
-            threads = []
-            for number in range(4, REQUESTS):
-                threads.append(threading.Thread(target=ask, args=(number,)))
-                threads[-1].start()
-                time.sleep(dice.expovariate(1 / pause))
-            for thread in threads:
-                thread.join()
-            server.stop()
+        tape = f"{folder}/tape.jsonl"
+        record(models.real("smollm2"), tape)
         real = json.loads(run("simulate", "--replay", tape, "--json").stdout)[0]
-        evidence.require(real["plans"] == real["plans_matched"], "the tape does not replay")
-        simulated = json.loads(run("simulate", "--trace", tape, "--fit", fit, "--policy", real["policy"], "--gap-ms", 200,
-                                   "--max-running", 8, "--json").stdout)[0]
+        evidence.require(real["plans"] == real["plans_matched"], "the record does not replay")
+        for kind in ("reading", "writing"):
+            evidence.row(f"{kind} steps", **real[f"{kind}_steps"])
+        simulated = json.loads(run("simulate", "--trace", tape, "--policy", real["policy"], "--json").stdout)[0]
         for figure in ("ttft_ms", "gap_ms"):
             for part in ("p50", "p90", "p99"):
                 ratio = simulated[figure][part] / real[figure][part]
