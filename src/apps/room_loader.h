@@ -20,9 +20,11 @@ class RoomLoader final : public serve::ModelLoader {
 
     Result<std::optional<StepCost>> load(ModelId model, const OnShare& progress) override;
     void unload(ModelId model) override;
-    uint64_t free_bytes(uint64_t resident, uint64_t leaving) const override;
+    uint64_t free_bytes(uint64_t resident) const override;
 
   private:
+    Result<std::optional<StepCost>> bring_in(KnownModel& known, const OnShare& progress);
+
     EngineRoom& room_;
     runtime::Inbox& inbox_;
     const runtime::Fanout& fanout_;

@@ -93,8 +93,10 @@ void ModelKeeper::pump() {
         while (!stopped_) {
             const Nanos now = steady_now();
             uint64_t free_bytes = 0;
-            if (loader_ != nullptr && set_.needs_memory())
-                free_bytes = loader_->free_bytes(set_.resident_bytes(), leaving_bytes_);
+            if (loader_ != nullptr && set_.needs_memory()) {
+                if (unloading_ > 0) break;
+                free_bytes = loader_->free_bytes(set_.resident_bytes());
+            }
             std::optional<ResidentSet::Step> step = set_.next(free_bytes, now);
             if (!step) break;
             carry_out(*std::move(step), now);
@@ -154,12 +156,11 @@ void ModelKeeper::loaded(ModelId model, const Result<std::optional<StepCost>>& r
 }
 
 void ModelKeeper::unload(ModelId model) {
-    const uint64_t bytes = set_.bytes(model);
-    leaving_bytes_ += bytes;
-    hands_.load_thread([this, model, bytes] {
+    unloading_++;
+    hands_.load_thread([this, model] {
         loader_->unload(model);
-        hands_.own_thread([this, bytes] {
-            leaving_bytes_ -= bytes;
+        hands_.own_thread([this] {
+            unloading_--;
             pump();
         });
     });

@@ -29,9 +29,9 @@ class ModelLoader {
     /// Gives all memory of the model back. No sequence of it is inside.
     virtual void unload(ModelId model) = 0;
 
-    /// What a model that comes now may take, of the machine or of what is meant for models, when those that are here,
-    /// or are coming, take `resident` bytes and others, that take `leaving` bytes, are being unloaded. Thread-safe.
-    virtual uint64_t free_bytes(uint64_t resident, uint64_t leaving) const = 0;
+    /// What a model that comes now may take, of the machine or of what is meant for models, when those that are here
+    /// take `resident` bytes; not asked while one is unloaded. Thread-safe.
+    virtual uint64_t free_bytes(uint64_t resident) const = 0;
 };
 
 class ModelKeeper;
@@ -121,7 +121,7 @@ class ModelKeeper {
     std::optional<std::pair<ModelId, Nanos>> load_;  ///< under way, and since when
     std::atomic<double> share_{0.0};
     std::atomic<bool> break_off_{false};
-    uint64_t leaving_bytes_ = 0;  ///< of models whose unloading was ordered and has not ended
+    uint32_t unloading_ = 0;  ///< models whose memory goes back at this moment: how much is free is not known
     bool stopped_ = false;
     bool pumping_ = false, pump_again_ = false;
 };

@@ -22,9 +22,13 @@ struct Loader final : ModelLoader {
         return cost;
     }
     void unload(ModelId model) override { said += "unload " + std::to_string(index(model)) + "; "; }
-    uint64_t free_bytes(uint64_t resident, uint64_t) const override { return memory - std::min(memory, resident); }
+    uint64_t free_bytes(uint64_t resident) const override {
+        asked++;
+        return memory - std::min(memory, resident);
+    }
 
     uint64_t memory = 10;
+    mutable int asked = 0;
     std::string said;
     std::optional<Error> trouble;
     std::optional<StepCost> cost;
@@ -97,6 +101,24 @@ TEST(model_keeper, a_model_goes_when_the_last_stay_ends_and_another_waits) {
     house.work();
     EXPECT_EQ(house.loader.said, "load 0; unload 0; load 1; ");
     EXPECT_EQ(other.said, "begins in ");
+}
+
+TEST(model_keeper, memory_is_not_counted_while_some_of_it_goes_back) {
+    House house;
+    Waiter one, other, third;
+    house.keeper.ask(one, kA, {});
+    house.work();
+    house.keeper.ask(other, kB, {});
+    one.stay = {};
+    ASSERT_EQ(house.loader.said, "load 0; ");
+    const int asked = house.loader.asked;
+    house.keeper.ask(third, kB, {});
+    house.keeper.wake();
+    EXPECT_EQ(house.loader.asked, asked) << "the unloading was ordered and has not ended";
+    house.work();
+    EXPECT_GT(house.loader.asked, asked);
+    EXPECT_EQ(house.loader.said, "load 0; unload 0; load 1; ");
+    EXPECT_EQ(third.said, "begins in ");
 }
 
 TEST(model_keeper, a_load_that_nobody_waits_for_is_broken_off) {
