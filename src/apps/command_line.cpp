@@ -311,7 +311,10 @@ void add_simulate(CLI::App& app, int& exit_code) {
     command->add_option("--policy", s->policies, "who runs next; several are compared")
         ->delimiter(',')
         ->type_name("NAME,NAME");
-    command->add_option("--fit", s->fit, "the cost table of cadans bench --fit --json")->type_name("FILE");
+    command
+        ->add_option("--fit", s->fit,
+                     "the cost table of cadans bench --fit --json; or a record of cadans serve: fitted to its steps")
+        ->type_name("FILE");
     command->add_option("--rate", s->rate, "mean requests a second, by scaling time")
         ->check(CLI::Range(1e-9, 1e9))
         ->type_name("R");

@@ -9,11 +9,13 @@
 #include "apps/commands.h"
 #include "apps/settings.h"
 #include "base/file.h"
+#include "engine/cost_fit.h"
 #include "sim/capacity.h"
 #include "sim/machine.h"
 #include "sim/plot.h"
 #include "sim/replay.h"
 #include "sim/report.h"
+#include "sim/tape_reader.h"
 
 namespace cadans::apps {
 namespace {
@@ -179,11 +181,47 @@ int replay_here(const SimulateSettings& s) {
     return r.first_difference ? 1 : 0;
 }
 
+constexpr size_t kFitSteps = 500;
+
+/// What steps took of what that cost says, in 1/1024.
+sim::Unsteadiness unsteadiness_of(const std::vector<StepSample>& steps, const StepCost& cost) {
+    sim::Unsteadiness out;
+    for (const StepSample& step : steps) {
+        const double predicted = std::max(1.0, static_cast<double>(cost.predict(step.shape) * kNanosPerMicro));
+        const double factor = std::min(static_cast<double>(step.time) / predicted, 1000.0);
+        (step.shape.prompt_context > 0 ? out.reading : out.writing)
+            .push_back(static_cast<uint32_t>(std::llround(factor * StepCost::kWhole)));
+    }
+    return out;
+}
+
+/// What steps cost, fitted to those that a server's record holds, evenly from all of it.
+Result<sim::Fit> fit_of_record(const std::string& path) {
+    const auto replay = sim::replay(path);
+    if (!replay) return replay.error();
+    const std::vector<StepSample>& steps = replay->steps;
+    if (steps.empty()) return bad_input(fmt::format("{}: the record has no steps to fit a cost to", path), path);
+    std::vector<StepSample> some;
+    const size_t count = std::min(steps.size(), kFitSteps);
+    for (size_t i = 0; i < count; i++) some.push_back(steps[i * steps.size() / count]);
+    const StepCost cost = engine::fit_step_cost(some, replay->cost).cost;
+    return sim::Fit{fmt::format("fitted to the steps of {}", path), cost, unsteadiness_of(steps, cost)};
+}
+
+/// The cost table that --fit names, else that of a recorded workload, else the built-in one.
+Result<sim::Fit> asked_fit(const SimulateSettings& s, const sim::Workload& workload) {
+    if (!s.fit.empty()) return sim::is_tape(s.fit) ? fit_of_record(s.fit) : sim::read_fit(s.fit);
+    if (!workload.house) return sim::built_in_fit();
+    if (workload.house->costs.size() != 1 || workload.house->costs.front() == StepCost{})
+        return bad_input(fmt::format("{} does not say what the steps of one model cost; give --fit", s.trace));
+    return sim::Fit{"as the server believed when the record began", workload.house->costs.front()};
+}
+
 /// A server's record brings its machine along.
 Result<sim::Machine> machine_for(const SimulateSettings& s, const sim::Workload& workload, const std::string& policy,
-                                 const StepCost& cost, Nanos gap) {
-    if (!workload.house) return sim::machine_of(policy, s.room, cost, gap);
-    return sim::recorded_machine(policy, *workload.house, cost, s.gap_ms > 0 ? std::optional(gap) : std::nullopt);
+                                 const sim::Fit& fit, Nanos gap) {
+    if (!workload.house) return sim::machine_of(policy, s.room, fit, gap);
+    return sim::recorded_machine(policy, *workload.house, fit, s.gap_ms > 0 ? std::optional(gap) : std::nullopt);
 }
 
 }  // namespace
@@ -192,22 +230,13 @@ int simulate_command(const SimulateSettings& s) {
     if (!s.replay.empty()) return replay_here(s);
     const auto workload = asked_workload(s.trace, s.load, s.rate, kUntimedRate, s.seed);
     if (!workload) return fail(workload.error());
-    sim::Fit fit = sim::built_in_fit();
-    if (!s.fit.empty()) {
-        auto read = sim::read_fit(s.fit);
-        if (!read) return fail(read.error());
-        fit = *std::move(read);
-    } else if (workload->house) {
-        if (workload->house->costs.size() != 1 || workload->house->costs.front() == StepCost{})
-            return fail(
-                bad_input(fmt::format("{} does not say what the steps of one model cost; give --fit", s.trace)));
-        fit = {"as the server believed when the record began", workload->house->costs.front()};
-    }
-    const auto promise = promise_of(s, fit.cost);
+    const auto fit = asked_fit(s, *workload);
+    if (!fit) return fail(fit.error());
+    const auto promise = promise_of(s, fit->cost);
     if (!promise) return fail(promise.error());
     std::vector<Line> lines;
     for (const std::string& policy : s.policies.empty() ? sim::policy_names() : s.policies) {
-        const auto machine = machine_for(s, *workload, policy, fit.cost, promise->stall);
+        const auto machine = machine_for(s, *workload, policy, *fit, promise->stall);
         if (!machine) return fail(machine.error());
         Line line{policy, sim::simulate(*machine, *workload, *promise), machine->house.limits.prefill_chunk,
                   std::nullopt};
@@ -217,7 +246,7 @@ int simulate_command(const SimulateSettings& s) {
         }
         lines.push_back(std::move(line));
     }
-    const Setting in{s, fit, *workload, *promise};
+    const Setting in{s, *fit, *workload, *promise};
     if (!s.plot.empty())
         if (Status drawn = draw(in, lines); !drawn) return fail(drawn.error());
     if (s.json) {

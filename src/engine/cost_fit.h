@@ -9,12 +9,6 @@
 
 namespace cadans::engine {
 
-/// One measured step.
-struct StepSample {
-    StepShape shape;
-    Nanos time = 0;
-};
-
 struct CostFit {
     StepCost cost;
     double median_error = 0;  ///< of |predicted - measured| / measured over the samples

@@ -19,6 +19,12 @@ struct StepShape {
     friend bool operator==(const StepShape&, const StepShape&) = default;
 };
 
+/// One measured step.
+struct StepSample {
+    StepShape shape;
+    Nanos time = 0;
+};
+
 /// Predicted time of a step in picoseconds:
 ///   max(weights_ps, row_ps * rows) + step_ps + prompt_key_ps * prompt_context
 ///     + decode_key_ps * decode_context + logits_ps * logits_rows

@@ -67,7 +67,7 @@ Result<sched::Policy> policy_named(std::string_view name) {
                      "--policy");
 }
 
-Result<Machine> recorded_machine(std::string_view name, const sched::House& house, const std::optional<StepCost>& cost,
+Result<Machine> recorded_machine(std::string_view name, const sched::House& house, const Fit& fit,
                                  std::optional<Nanos> gap) {
     auto policy = policy_named(name);
     if (!policy) return std::move(policy).error();
@@ -75,24 +75,26 @@ Result<Machine> recorded_machine(std::string_view name, const sched::House& hous
     machine.policy = *policy;
     machine.house = house;
     if (gap) machine.house.limits.gap = *gap / kNanosPerMicro;
-    if (cost) machine.house.costs = {*cost};
-    if (!machine.house.costs.empty()) machine.cost = machine.house.costs.front();
+    machine.cost = fit.cost;
+    machine.unsteady = fit.unsteady;
+    machine.house.costs = {fit.cost};
     return machine;
 }
 
-Result<Machine> machine_of(std::string_view name, const Room& room, const StepCost& cost, Nanos gap) {
+Result<Machine> machine_of(std::string_view name, const Room& room, const Fit& fit, Nanos gap) {
     auto policy = policy_named(name);
     if (!policy) return std::move(policy).error();
     Machine machine;
-    machine.cost = cost;
+    machine.cost = fit.cost;
+    machine.unsteady = fit.unsteady;
     machine.queue = room.queue;
     machine.policy = *policy;
     uint32_t prompt_rows = kUsualRows;
-    if (name == "static-chunk" || name == "alternate") prompt_rows = largest_budget(cost, gap, kLargestBudget);
+    if (name == "static-chunk" || name == "alternate") prompt_rows = largest_budget(fit.cost, gap, kLargestBudget);
     if (name == "prefill-first") prompt_rows = kWholePrompt;
     machine.house = house_of(room, prompt_rows);
     machine.house.limits.gap = gap / kNanosPerMicro;
-    machine.house.costs = {cost};
+    machine.house.costs = {fit.cost};
     return machine;
 }
 

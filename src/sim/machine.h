@@ -17,6 +17,7 @@ namespace cadans::sim {
 struct Fit {
     std::string name;
     StepCost cost;
+    Unsteadiness unsteady = {};
 };
 
 /// The table used without --fit: about Llama-3.2-1B in 4 bits on two cores of a desktop.
@@ -40,14 +41,14 @@ const std::vector<std::string>& policy_names();
 /// Errors: bad_input for an unknown name, naming those there are.
 Result<sched::Policy> policy_named(std::string_view name);
 
-/// The machine of a record under that policy: its limits, its pages and the cost that its first model had when the
-/// record began, or another. `gap`: another than it had. Errors: as policy_named().
-Result<Machine> recorded_machine(std::string_view policy, const sched::House& house,
-                                 const std::optional<StepCost>& cost, std::optional<Nanos> gap);
+/// The machine of a record under that policy: its limits and pages. `gap`: another than it had. Errors: as
+/// policy_named().
+Result<Machine> recorded_machine(std::string_view policy, const sched::House& house, const Fit& fit,
+                                 std::optional<Nanos> gap);
 
 /// A machine under that policy. `gap`: the longest gap anyone should feel, from which a policy takes its chunk.
 /// Errors: as policy_named().
-Result<Machine> machine_of(std::string_view policy, const Room& room, const StepCost& cost, Nanos gap);
+Result<Machine> machine_of(std::string_view policy, const Room& room, const Fit& fit, Nanos gap);
 
 /// The most rows of a step that fits `gap` when they are a prompt's, kIsolatedContext tokens deep; 1 to `most`.
 /// Sarathi-Serve's token budget.

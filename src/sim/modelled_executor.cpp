@@ -6,12 +6,21 @@
 
 namespace cadans::sim {
 
+/// A pure function of the plan: which of the factors a step has is drawn from its number.
+Nanos ModelledExecutor::time_of(const StepPlan& plan) const noexcept {
+    const StepShape shape = cost_.shape_of(plan);
+    const Nanos time = cost_.predict(shape) * kNanosPerMicro;
+    const std::vector<uint32_t>& factors = shape.prompt_context > 0 ? unsteady_.reading : unsteady_.writing;
+    if (factors.empty()) return time;
+    return time / StepCost::kWhole * factors[mix64(index(plan.id)) % factors.size()];
+}
+
 void ModelledExecutor::submit(const StepPlan& plan) {
     check(!busy_, "one step at a time");
     result_.clear();
     result_.id = plan.id;
     result_.begin = now_ + between_;
-    result_.end = result_.begin + cost_.predict(cost_.shape_of(plan)) * kNanosPerMicro;
+    result_.end = result_.begin + time_of(plan);
     for (const StepItem& item : plan.items) {
         ItemResult got;
         got.seq = item.seq;

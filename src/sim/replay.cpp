@@ -85,7 +85,7 @@ class Player {
     /// Empty, or what is wrong with the turn.
     std::string play(const TapeTurn& turn, Replay& replay) {
         if (turn.has_result && !executor_.play(turn.result)) return "r is no result of the step in flight";
-        if (turn.has_result) compare(turn.result);
+        if (turn.has_result) compare(turn.result, replay);
         for (const runtime::Command& command : turn.commands) {
             if (std::string wrong = say(command, turn.at, replay); !wrong.empty()) return wrong;
         }
@@ -122,7 +122,7 @@ class Player {
     };
 
     /// The step that has ended with its prediction, where it was all of one model.
-    void compare(const StepResult& result) {
+    void compare(const StepResult& result, Replay& replay) {
         if (last_end_) betweens_.push_back(std::max<Nanos>(0, result.begin - *last_end_));
         const StepPlan& plan = *executor_.plan();
         if (plan.items.empty() || index(plan.items.front().model) >= costs_.size()) return;
@@ -130,7 +130,9 @@ class Player {
         if (!std::ranges::all_of(plan.items, [model](const StepItem& item) { return item.model == model; })) return;
         const StepShape shape = costs_[index(model)].shape_of(plan);
         const Nanos predicted = costs_[index(model)].predict(shape) * kNanosPerMicro;
-        (shape.prompt_context > 0 ? reading_ : writing_).add(result.end - result.begin, predicted);
+        const Nanos took = result.end - result.begin;
+        (shape.prompt_context > 0 ? reading_ : writing_).add(took, predicted);
+        if (index(model) == 0 && took > 0) replay.steps.push_back({shape, took});
     }
 
     std::string say(const runtime::Command& command, Nanos now, Replay& replay) {
@@ -202,6 +204,7 @@ Result<Replay> replay(const std::string& path) {
     if (!policy) return policy.error();
     Replay out;
     out.policy = tape->policy();
+    if (!tape->house().costs.empty()) out.cost = tape->house().costs.front();
     Player player(*tape, *policy);
     while (!out.first_difference) {
         auto turn = tape->next();

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
+#include "flow/step_cost.h"
 #include "sim/report.h"
 
 namespace cadans::sim {
@@ -25,6 +27,8 @@ struct Replay {
     uint64_t matched = 0;                      ///< of them, planned again exactly
     std::optional<uint64_t> first_difference;  ///< the turn, from 1, whose plan was another; what follows is not played
     uint64_t output_tokens = 0;
+    std::vector<StepSample> steps;    ///< of the first model, where nobody else's rows were among them
+    StepCost cost;                    ///< of that model when the record began
     StepError reading, writing;       ///< steps with a prompt's rows, and those of single rows only
     std::optional<Spread> between;    ///< from a step's end to the next one's begin, where that was planned in one go
     std::optional<Spread> ttft, gap;  ///< from taking a place to its tokens, as the engine saw them

@@ -32,7 +32,7 @@ class Recorded : public testing::TestWithParam<std::string> {
         room.context_tokens = 6000;
         room.running = 4;
         room.queue = 3;
-        const Machine machine = *machine_of(policy, room, built_in_fit().cost, 500 * kNanosPerMilli);
+        const Machine machine = *machine_of(policy, room, built_in_fit(), 500 * kNanosPerMilli);
         auto tape = runtime::Tape::open(path_, machine.house, {policy, most_bytes, {1, 2}});
         ASSERT_TRUE(tape) << tape.error().message;
         Simulation run(machine, workload_, tape->get());
@@ -102,7 +102,7 @@ TEST_F(Tapes, models_that_are_measured_and_go_are_in_the_record) {
     room.kv_tokens = 6000;
     room.context_tokens = 6000;
     room.running = 4;
-    const sched::House house = machine_of("cadence", room, built_in_fit().cost, 500 * kNanosPerMilli)->house;
+    const sched::House house = machine_of("cadence", room, built_in_fit(), 500 * kNanosPerMilli)->house;
     {
         auto tape = runtime::Tape::open(path_, house, {"cadence", uint64_t{1} << 30, {1, 2}});
         ASSERT_TRUE(tape);

@@ -169,7 +169,7 @@ TEST(simulation, one_request_alone_takes_what_its_steps_cost) {
     const StepCost cost = built_in_fit().cost;
     Workload one;
     one.arrivals = {{.at = 7, .prompt = 100, .output = 3}};
-    const auto machine = machine_of("static-chunk", {}, cost, 100 * kNanosPerSecond);
+    const auto machine = machine_of("static-chunk", {}, {"", cost}, 100 * kNanosPerSecond);
     ASSERT_TRUE(machine);
     const Report report = simulate(*machine, one, promise_for(cost));
     EXPECT_EQ(report.requests, 1u);
@@ -191,7 +191,7 @@ TEST(simulation, every_row_ends_once_whatever_the_policy) {
         room.kv_tokens = 8192;  // little: some are preempted
         room.context_tokens = 4096;
         room.queue = 8;
-        const auto machine = machine_of(policy, room, built_in_fit().cost, 400 * kNanosPerMilli);
+        const auto machine = machine_of(policy, room, built_in_fit(), 400 * kNanosPerMilli);
         ASSERT_TRUE(machine) << policy;
         std::vector<uint32_t> ends(load->arrivals.size());
         Simulation run(*machine, *load);
@@ -210,7 +210,7 @@ TEST(simulation, every_row_ends_once_whatever_the_policy) {
 }
 
 TEST(simulation, the_same_seed_gives_the_same_report) {
-    const auto machine = *machine_of("static-chunk", {}, built_in_fit().cost, 400 * kNanosPerMilli);
+    const auto machine = *machine_of("static-chunk", {}, built_in_fit(), 400 * kNanosPerMilli);
     const auto promise = promise_for(machine.cost);
     const auto once = simulate(machine, *make_load("household:people=2,days=0.5", 9), promise);
     const auto again = simulate(machine, *make_load("household:people=2,days=0.5", 9), promise);
@@ -219,10 +219,24 @@ TEST(simulation, the_same_seed_gives_the_same_report) {
     EXPECT_EQ(once.span, again.span);
 }
 
+TEST(simulation, an_unsteady_machine_takes_its_own_time_for_reading_and_for_writing) {
+    auto machine = *machine_of("static-chunk", {}, built_in_fit(), 400 * kNanosPerMilli);
+    const auto load = *make_load("poisson:requests=1,prompt=200,output=20", 2);
+    const auto promise = promise_for(machine.cost);
+    const auto steady = simulate(machine, load, promise);
+    machine.unsteady = {.reading = {2 * StepCost::kWhole}, .writing = {StepCost::kWhole / 2}};
+    const auto other = simulate(machine, load, promise);
+    EXPECT_NEAR(static_cast<double>(other.ttft->max), 2.0 * static_cast<double>(steady.ttft->max), kNanosPerMicro);
+    EXPECT_NEAR(static_cast<double>(other.gap->p50), 0.5 * static_cast<double>(steady.gap->p50), kNanosPerMicro);
+    machine.unsteady.writing = {StepCost::kWhole / 2, 3 * StepCost::kWhole};
+    const auto wild = simulate(machine, load, promise);
+    EXPECT_GT(wild.gap->max, 5 * wild.gap->p50 / 2);
+}
+
 TEST(capacity, lies_between_a_rate_that_keeps_the_rule_and_one_that_does_not) {
     const auto load = *make_load("poisson:requests=200,prompt=200,output=20", 2);
     for (const Rule rule : {Rule::sarathi, Rule::distserve}) {
-        const auto machine = *machine_of("static-chunk", {}, built_in_fit().cost, 400 * kNanosPerMilli);
+        const auto machine = *machine_of("static-chunk", {}, built_in_fit(), 400 * kNanosPerMilli);
         const auto promise = promise_for(machine.cost);
         const double found = capacity(machine, load, promise, rule, 1);
         ASSERT_GT(found, 0);
@@ -235,7 +249,7 @@ TEST(capacity, lies_between_a_rate_that_keeps_the_rule_and_one_that_does_not) {
 }
 
 TEST(machine, names_the_policies_there_are) {
-    const auto machine = machine_of("luck", {}, built_in_fit().cost, kNanosPerSecond);
+    const auto machine = machine_of("luck", {}, built_in_fit(), kNanosPerSecond);
     ASSERT_FALSE(machine);
     EXPECT_NE(machine.error().message.find("static-chunk"), std::string::npos);
 }

@@ -22,7 +22,7 @@ Simulation::Simulation(const Machine& machine, const Workload& workload, runtime
       scheduler_(machine.house, machine.policy),
       inbox_(scheduler_.house(), machine.house.limits.max_running + machine.queue),
       fanout_({}),
-      executor_(machine.cost, now_, machine.between),
+      executor_(machine.cost, now_, machine.between, machine.unsteady),
       loop_(inbox_, scheduler_, executor_, fanout_, witness),
       flights_(1) {}
 

@@ -21,9 +21,10 @@ namespace cadans::sim {
 struct Machine {
     sched::House house;
     sched::Policy policy;
-    StepCost cost;        ///< what steps take; what a policy believes of them is the policy's own
-    uint32_t queue = 64;  ///< requests that may wait; more are refused
-    Nanos between = 0;    ///< from a step's end to the next one's begin
+    StepCost cost;               ///< what steps take; what a policy believes of them is the policy's own
+    uint32_t queue = 64;         ///< requests that may wait; more are refused
+    Unsteadiness unsteady = {};  ///< of its steps
+    Nanos between = 0;           ///< from a step's end to the next one's begin
 };
 
 /// What became of one row of the workload.

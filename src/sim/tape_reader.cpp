@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -169,6 +170,12 @@ Result<const TapeTurn*> TapeReader::next() {
         if (!turn_.digest) return wrong("p must be a whole number");
     }
     return &turn_;
+}
+
+bool is_tape(const std::string& path) {
+    std::ifstream file(path);
+    std::string head(TapeReader::kMark.size(), 0);
+    return file.read(head.data(), static_cast<std::streamsize>(head.size())) && head == TapeReader::kMark;
 }
 
 Result<Workload> workload_of_tape(const std::string& path) {

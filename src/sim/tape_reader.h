@@ -57,6 +57,9 @@ class TapeReader {
     TapeTurn turn_;
 };
 
+/// Whether that file is a tape, by its first line.
+bool is_tape(const std::string& path);
+
 /// The requests of a tape: when each came, and how long its answer turned out to be. Those that were cancelled are
 /// taken to have wanted what they got. Errors: as TapeReader's.
 Result<Workload> workload_of_tape(const std::string& path);

