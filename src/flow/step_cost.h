@@ -28,9 +28,10 @@ struct StepSample {
 /// Predicted time of a step in picoseconds:
 ///   max(weights_ps, row_ps * rows) + step_ps + prompt_key_ps * prompt_context
 ///     + decode_key_ps * decode_context + logits_ps * logits_rows
-/// times a scale / 1024. The first term is the roofline of the layers: few rows wait for the weights to arrive,
+/// times scales / 1024. The first term is the roofline of the layers: few rows wait for the weights to arrive,
 /// many for the arithmetic. Prompt rows share the keys that they read, decode rows do not: two coefficients.
-/// Two scales follow what is measured: one of steps of single rows only, one of steps with a prompt's rows.
+/// Three scales follow what is measured: of steps of single rows only; and of steps with a prompt's rows, one of the
+/// prompt's keys and one of all the rest, for a long prompt's steps turn from one into the other.
 /// Integers only, so that whoever decides by it decides the same everywhere. Within the bounds below every
 /// prediction of a step of up to 2^12 rows with 2^20 keys each stays within 63 bits.
 struct StepCost {
@@ -39,16 +40,17 @@ struct StepCost {
     static constexpr uint32_t kWhole = 1024;                    ///< scales and window_share count in 1/1024
     static constexpr uint32_t kLeastScale = kWhole / 4, kMostScale = 4 * kWhole;
 
-    uint64_t weights_ps = 0;     ///< reading all weights of the layers once
-    uint64_t row_ps = 0;         ///< arithmetic of one row through all layers
-    uint64_t step_ps = 0;        ///< whatever a step costs anyway
-    uint64_t prompt_key_ps = 0;  ///< one row looking at one key, all layers, in an item of several rows
-    uint64_t decode_key_ps = 0;  ///< the same in an item of one row
-    uint64_t logits_ps = 0;      ///< one row through the head
-    uint32_t window_tokens = 0;  ///< layers with a sliding window see so many keys; 0: there are none
-    uint32_t window_share = 0;   ///< how many of the layers these are, in 1/1024
-    uint32_t decode_scale = kWhole;
-    uint32_t prompt_scale = kWhole;
+    uint64_t weights_ps = 0;             ///< reading all weights of the layers once
+    uint64_t row_ps = 0;                 ///< arithmetic of one row through all layers
+    uint64_t step_ps = 0;                ///< whatever a step costs anyway
+    uint64_t prompt_key_ps = 0;          ///< one row looking at one key, all layers, in an item of several rows
+    uint64_t decode_key_ps = 0;          ///< the same in an item of one row
+    uint64_t logits_ps = 0;              ///< one row through the head
+    uint32_t window_tokens = 0;          ///< layers with a sliding window see so many keys; 0: there are none
+    uint32_t window_share = 0;           ///< how many of the layers these are, in 1/1024
+    uint32_t decode_scale = kWhole;      ///< of steps of single rows only
+    uint32_t prompt_scale = kWhole;      ///< of steps with a prompt's rows, without the keys that these look at
+    uint32_t prompt_key_scale = kWhole;  ///< of these keys
 
     friend bool operator==(const StepCost&, const StepCost&) = default;
 
@@ -81,23 +83,29 @@ struct StepCost {
         return item.sample ? 1 + item.drafts : 0;
     }
 
-    /// The scale that goes with a shape.
-    constexpr uint32_t scale_of(const StepShape& shape) const noexcept {
-        return shape.prompt_context > 0 ? prompt_scale : decode_scale;
-    }
-
-    /// Picoseconds, before the scale. 0 for a step without rows.
+    /// Picoseconds, before the scales. 0 for a step without rows.
     constexpr uint64_t unscaled_ps(const StepShape& shape) const noexcept {
         if (shape.rows == 0) return 0;
         return std::max(weights_ps, row_ps * shape.rows) + step_ps + prompt_key_ps * shape.prompt_context +
                decode_key_ps * shape.decode_context + logits_ps * shape.logits_rows;
     }
 
+    /// Scaled picoseconds of the keys that a prompt's rows look at.
+    constexpr uint64_t prompt_keys_ps(const StepShape& shape) const noexcept {
+        return prompt_key_ps * shape.prompt_context / kWhole * prompt_key_scale;
+    }
+
+    /// Picoseconds. 0 for a step without rows.
+    constexpr uint64_t scaled_ps(const StepShape& shape) const noexcept {
+        const uint64_t all = unscaled_ps(shape);
+        if (shape.prompt_context == 0) return all / kWhole * decode_scale;
+        return (all - prompt_key_ps * shape.prompt_context) / kWhole * prompt_scale + prompt_keys_ps(shape);
+    }
+
     /// Predicted time in whole microseconds, rounded up.
     constexpr Micros predict(const StepShape& shape) const noexcept {
         constexpr uint64_t kPicosPerMicro = 1'000'000;
-        return static_cast<Micros>((unscaled_ps(shape) / kWhole * scale_of(shape) + kPicosPerMicro - 1) /
-                                   kPicosPerMicro);
+        return static_cast<Micros>((scaled_ps(shape) + kPicosPerMicro - 1) / kPicosPerMicro);
     }
 
   private:

@@ -61,13 +61,16 @@ TEST(step_cost, steps_of_single_rows_and_of_prompts_have_scales_of_their_own) {
     cost.add(prompt, 9, 2, 1);
     EXPECT_EQ(cost.predict(decode), 2000);
     EXPECT_EQ(cost.predict(prompt), 500);
+    cost.prompt_key_ps = 1'000'000;
+    cost.prompt_key_scale = 4096;
+    EXPECT_EQ(cost.predict(prompt), 500 + 4 * (10 + 11)) << "its keys go by a scale of their own";
 }
 
 TEST(step_cost, the_largest_step_at_the_bounds_does_not_overflow) {
     StepCost cost;
     cost.weights_ps = cost.row_ps = cost.step_ps = cost.logits_ps = StepCost::kMostPerRow;
     cost.prompt_key_ps = cost.decode_key_ps = StepCost::kMostPerKey;
-    cost.prompt_scale = StepCost::kMostScale;
+    cost.prompt_scale = cost.prompt_key_scale = StepCost::kMostScale;
     StepShape shape;
     cost.add(shape, (1u << 20) - (1u << 12), 1u << 12, 1u << 12);
     EXPECT_GT(cost.unscaled_ps(shape), uint64_t{1} << 59);

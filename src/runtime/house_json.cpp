@@ -46,6 +46,7 @@ StepCost read_cost(const Json& json, Reader& reader) {
     reader.take(json, "window_share", 0, StepCost::kWhole, cost.window_share);
     reader.take(json, "decode_scale", StepCost::kLeastScale, StepCost::kMostScale, cost.decode_scale);
     reader.take(json, "prompt_scale", StepCost::kLeastScale, StepCost::kMostScale, cost.prompt_scale);
+    reader.take(json, "prompt_key_scale", StepCost::kLeastScale, StepCost::kMostScale, cost.prompt_key_scale);
     return cost;
 }
 
@@ -61,7 +62,8 @@ Json cost_to_json(const StepCost& cost) {
             {"window_tokens", cost.window_tokens},
             {"window_share", cost.window_share},
             {"decode_scale", cost.decode_scale},
-            {"prompt_scale", cost.prompt_scale}};
+            {"prompt_scale", cost.prompt_scale},
+            {"prompt_key_scale", cost.prompt_key_scale}};
 }
 
 Result<StepCost> cost_from_json(const Json& json) {

@@ -11,7 +11,6 @@
 namespace cadans::sched {
 namespace {
 
-constexpr uint64_t kPicosPerMicro = 1'000'000;
 /// Chunks of this share of the best rate cost little enough to be worth an earlier look at who else came.
 constexpr uint32_t kNearlyBest = 99;
 
@@ -173,7 +172,7 @@ void share(const View& view, std::vector<Share>& shares) {
     if (prompt != kNobody) {
         const Micros alone = shares.empty() ? time_alone(view, view.running[prompt].model) : 0;
         const Micros within =
-            shares.empty() ? alone : time_for_step(planned_step(view.limits.gap), predicted(view, shares));
+            shares.empty() ? alone : time_for_step(planned_step(view.limits.gap, view.margin), predicted(view, shares));
         return share_prompts_within(view, false, within, shares);
     }
     const Micros writing = predicted(view, shares);
@@ -182,9 +181,10 @@ void share(const View& view, std::vector<Share>& shares) {
     const uint32_t background = best_prompt(view, true, shares, any);
     if (background == kNobody) return;
     const Micros all = predicted(view, shares);
-    const Micros within = !alone ? std::max(all, std::min(planned_step(view.limits.gap), writing + writing / 4))
-                          : shares.empty() ? time_alone(view, view.running[background].model)
-                                           : time_for_step(planned_step(view.limits.gap), all);
+    const Micros within =
+        !alone           ? std::max(all, std::min(planned_step(view.limits.gap, view.margin), writing + writing / 4))
+        : shares.empty() ? time_alone(view, view.running[background].model)
+                         : time_for_step(planned_step(view.limits.gap, view.margin), all);
     share_prompts_within(view, true, within, shares);
 }
 
@@ -234,8 +234,7 @@ bool only_slack(const View& view, const SequenceView& one) noexcept {
 Micros deadline_of(const View& view, const SequenceView& one) noexcept {
     const Manners manners = kManners[static_cast<uint8_t>(one.priority)];
     const StepCost& cost = view.cost_of(one.model);
-    const uint64_t ps = marginal_ps(cost, 0, one.prompt, one.score ? one.prompt : 1);
-    const auto alone = static_cast<Micros>(ps / StepCost::kWhole * cost.prompt_scale / kPicosPerMicro);
+    const Micros alone = reading_time(cost, 0, one.prompt, one.score ? one.prompt : 1);
     return one.admitted / kNanosPerMicro + manners.grace + manners.stretch * alone +
            std::min(one.lead, MachineTime::kForgiven);
 }

@@ -6,7 +6,7 @@
 namespace cadans::sched {
 
 /// Each step has one row for everyone who writes, and the largest piece of a prompt with which the step is predicted
-/// to end within planned_step(limits.gap). So at most one piece of prompt lies between two words of a stream, and
+/// to end within planned_step(). So at most one piece of prompt lies between two words of a stream, and
 /// between the end of a prompt and its first word none. While nobody writes, the piece grows to what the machine likes
 /// best.
 ///

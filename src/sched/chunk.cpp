@@ -50,10 +50,11 @@ Promise promise_for(const StepCost& cost, const SchedulerLimits& limits, uint32_
     Promise promise;
     promise.floor_chunk = smallest_good_chunk(cost, most, 90);
     const Micros floor = step.predicted_with(0, promise.floor_chunk, 0);
-    promise.floor = floor + (floor + 8) / 9;  // planned_step() of it is that step
+    // planned_step() of it is that step.
+    promise.floor = floor + (floor * kUsualMargin + StepCost::kWhole - 1) / StepCost::kWhole;
     promise.gap = time_for_step(limits.gap, step.predicted());
     const Wish wish{0, most, most + 1, false};
-    const Micros within = time_for_step(planned_step(limits.gap), step.predicted());
+    const Micros within = time_for_step(planned_step(limits.gap, kUsualMargin), step.predicted());
     promise.chunk = std::max(1u, largest_chunk(step, wish, within));
     // Time that a chunk adds to the decodes, against the same rows at the best rate.
     const Micros added = step.predicted_with(0, promise.chunk, 0) - step.predicted();

@@ -54,10 +54,11 @@ struct Promise {
 /// `decodes` streams with `keys` keys each write; one prompt comes. Cost: two binary searches.
 Promise promise_for(const StepCost& cost, const SchedulerLimits& limits, uint32_t decodes, uint32_t keys) noexcept;
 
-/// What a step beside streams is planned to take: a sixteenth less than the gap, for one step in a hundred takes a
-/// tenth longer than predicted (cadans bench --fit prints the error), and a promise is about those. Less would make
-/// steps so short that what each costs anyway delays the prompt.
-constexpr Micros planned_step(Micros gap) noexcept { return gap - gap / 16; }
+/// What a step beside streams is planned to take: so much less than the gap that 19 of 20 steps keep it. Less would
+/// make steps so short that what each costs anyway delays the prompt.
+constexpr Micros planned_step(Micros gap, uint32_t margin) noexcept {
+    return gap * StepCost::kWhole / (StepCost::kWhole + margin);
+}
 
 /// The time for a step in which decodes alone take `decode`: the gap, and where that leaves less than a tenth of
 /// the machine to prompts, so much more.

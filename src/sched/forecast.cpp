@@ -8,14 +8,11 @@
 namespace cadans::sched {
 namespace {
 
-constexpr uint64_t kPicosPerMicro = 1'000'000;
 constexpr uint32_t kShortestNewcomer = 32;  // tokens; shorter prompts are told the same
 
 /// What is left of its prompt, with the machine to itself.
 Micros time_to_read(const View& view, const SequenceView& one) noexcept {
-    const StepCost& cost = view.cost_of(one.model);
-    const uint64_t ps = marginal_ps(cost, one.computed, one.due(), one.score ? one.due() : 1);
-    return static_cast<Micros>(ps / StepCost::kWhole * cost.prompt_scale / kPicosPerMicro);
+    return reading_time(view.cost_of(one.model), one.computed, one.due(), one.score ? one.due() : 1);
 }
 
 Micros time_of_a_word(const View& view, const SequenceView& one) noexcept {
@@ -47,7 +44,7 @@ struct Pace {
 
     static Pace of(const View& view) noexcept {
         const Micros writing = time_to_write(view);
-        return {writing, writing == 0 ? 1 : time_for_step(planned_step(view.limits.gap), writing)};
+        return {writing, writing == 0 ? 1 : time_for_step(planned_step(view.limits.gap, view.margin), writing)};
     }
     /// In two parts, so that an hour's work of microseconds does not overflow.
     Micros to_read(Micros work) const noexcept {
@@ -111,7 +108,7 @@ void forecast(const View& view, std::span<const ModelFacts> models, const Policy
 
     // One who comes amid a step is heard at its end: half a step later, on the average.
     const Micros step_in_flight =
-        view.running.empty() ? 0 : (pace.writing > 0 ? pace.step : planned_step(view.limits.gap)) / 2;
+        view.running.empty() ? 0 : (pace.writing > 0 ? pace.step : planned_step(view.limits.gap, view.margin)) / 2;
     for (uint16_t m = 0; m < models.size(); m++) {
         for (uint32_t tokens = kShortestNewcomer;; tokens *= 2) {
             tokens = std::min(tokens, models[m].context_tokens);

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "sched/cadence.h"
+#include "sched/chunk.h"
 #include "sched/static_chunk.h"
 
 namespace cadans::sched {
 namespace {
+
+constexpr Micros kStep = planned_step(100'000, kUsualMargin);  ///< of the gap that the tests have
 
 SequenceView prompt(uint64_t arrival, uint32_t tokens, uint32_t max_new) {
     SequenceView one;
@@ -54,7 +57,8 @@ TEST(forecast, words_of_others_leave_a_part_of_the_gap) {
     writer.known = 51;
     writer.computed = 50;
     line.running = {writer, prompt(1, 100, 1)};
-    EXPECT_EQ(line.told(static_chunk())[0].first_token, 1'000'000LL * 93'750 / 73'750) << "73.75 ms of each 93.75";
+    EXPECT_EQ(line.told(static_chunk())[0].first_token, 1'000'000LL * kStep / (kStep - 20'000))
+        << "20 ms of each step are words";
 }
 
 TEST(forecast, places_count_those_who_wait_before_in_the_policy_s_order) {
@@ -102,10 +106,10 @@ TEST(forecast, a_newcomer_stands_where_the_policy_puts_it) {
     line.waiting = {prompt(1, 600, 1), prompt(2, 10, 1)};
     const auto last = line.outlook(static_chunk()).newcomer(ModelId{}, 128, 1, 7);
     EXPECT_EQ(last->place, 2u);
-    EXPECT_EQ(last->first_token, 7'100'000 + 1'280'000 + 46'875) << "and half of the step that runs";
+    EXPECT_EQ(last->first_token, 7'100'000 + 1'280'000 + kStep / 2) << "and half of the step that runs";
     const auto sooner = line.outlook(cadence()).newcomer(ModelId{}, 128, 1, 7);
     EXPECT_EQ(sooner->place, 1u) << "behind the shorter one, before the longer";
-    EXPECT_EQ(sooner->first_token, 100'000 + 1'000'000 + 1'280'000 + 46'875);
+    EXPECT_EQ(sooner->first_token, 100'000 + 1'000'000 + 1'280'000 + kStep / 2);
 }
 
 TEST(forecast, the_first_end_is_of_whoever_ends_first) {
@@ -116,9 +120,9 @@ TEST(forecast, the_first_end_is_of_whoever_ends_first) {
     line.running = {writer};
     EXPECT_EQ(line.outlook(static_chunk()).first_end, 99 * 20'000) << "all words that it may still write";
     line.running.push_back(prompt(1, 70, 1));
-    EXPECT_EQ(line.outlook(static_chunk()).first_end, 700'000LL * 93'750 / 73'750) << "the prompt's only word";
+    EXPECT_EQ(line.outlook(static_chunk()).first_end, 700'000LL * kStep / (kStep - 20'000)) << "the prompt's only word";
     line.running[1].known_max += 1000;
-    EXPECT_EQ(line.outlook(static_chunk()).first_end, 9 * 93'750 + 90 * 20'000) << "slower while the prompt is read";
+    EXPECT_EQ(line.outlook(static_chunk()).first_end, 9 * kStep + 90 * 20'000) << "slower while the prompt is read";
 }
 
 }  // namespace

@@ -15,4 +15,8 @@ struct SchedulerLimits {
     Micros gap = 200'000;          ///< the longest time that the cadence policy lets pass between two words of a stream
 };
 
+/// Steps beside streams are planned to take the gap / (1 + margin / 1024), for a machine is not steady: at first, and
+/// within what bounds the margin then follows the machine (MachineTime).
+inline constexpr uint32_t kUsualMargin = 64, kLeastMargin = 32, kMostMargin = 256;
+
 }  // namespace cadans::sched

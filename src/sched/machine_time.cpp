@@ -9,7 +9,16 @@ namespace {
 
 constexpr uint64_t kPicosPerMicro = 1'000'000;
 constexpr Micros kTooShortToJudge = 50;
-constexpr uint32_t kFollow = 16;
+constexpr int64_t kFollow = 16;
+constexpr int64_t kWhole = StepCost::kWhole;
+constexpr uint32_t kLateStep = 19;  // of 20 steps one is longer: up 19, down 19 times 1
+
+/// Moves a scale a 16th of the way to where it would have been right, rounded away from standing still.
+void follow(uint32_t& scale, int64_t off) noexcept {
+    const int64_t way = scale * off / kWhole;
+    const int64_t move = way >= 0 ? (way + kFollow - 1) / kFollow : -((-way + kFollow - 1) / kFollow);
+    scale = static_cast<uint32_t>(std::clamp<int64_t>(scale + move, StepCost::kLeastScale, StepCost::kMostScale));
+}
 
 }  // namespace
 
@@ -105,18 +114,26 @@ void MachineTime::done(const StepPlan& plan, Nanos measured) noexcept {
     find_least();
     if (predicted_ < kTooShortToJudge || measured <= 0) return;
     const Micros took = std::clamp(measured / kNanosPerMicro, predicted_ / 2, predicted_ * 2);
+    const int64_t off = (took - predicted_) * kWhole / predicted_;
+    bool reads = false;
     for (uint16_t m = 0; m < costs_.size(); m++) {
         StepCost& cost = costs_[m];
         const StepShape shape = shape_of(plan, ModelId{m}, cost);
         if (shape.rows == 0) continue;
-        uint32_t& scale = shape.prompt_context > 0 ? cost.prompt_scale : cost.decode_scale;
-        const int64_t now = scale;
-        const int64_t aim = now * took / predicted_;
-        // A 16th of the way, rounded away from standing still.
-        const int64_t way = aim - now;
-        const int64_t move = way >= 0 ? (way + kFollow - 1) / kFollow : -((-way + kFollow - 1) / kFollow);
-        scale = static_cast<uint32_t>(std::clamp<int64_t>(now + move, StepCost::kLeastScale, StepCost::kMostScale));
+        if (shape.prompt_context == 0) {
+            follow(cost.decode_scale, off);
+            continue;
+        }
+        reads = true;
+        const auto of_keys = static_cast<int64_t>(cost.prompt_keys_ps(shape) / (cost.scaled_ps(shape) / kWhole + 1));
+        const int64_t of_rest = kWhole - of_keys;
+        const int64_t norm = (of_keys * of_keys + of_rest * of_rest) / kWhole;
+        follow(cost.prompt_scale, off * of_rest / norm);
+        follow(cost.prompt_key_scale, off * of_keys / norm);
     }
+    if (!reads) return;
+    const bool late = off > static_cast<int64_t>(margin_);
+    margin_ = std::clamp(late ? margin_ + kLateStep : margin_ - 1, kLeastMargin, kMostMargin);
 }
 
 }  // namespace cadans::sched

@@ -42,6 +42,7 @@ struct View {
     std::span<const SequenceView> running;
     std::span<const SequenceView> waiting;
     std::span<const StepCost> costs;  ///< by ModelId; may be shorter: then nothing is predicted
+    uint32_t margin = kUsualMargin;
 
     /// The cost of a model; zeros where there is none.
     const StepCost& cost_of(ModelId model) const noexcept {

@@ -209,7 +209,7 @@ View Scheduler::view(Nanos now) {
     viewed_.assign(running_.begin(), running_.end());
     running_view_.clear();
     for (const Sequence* sequence : running_) running_view_.push_back(view_of(*sequence));
-    return {now, house_.limits, running_view_, waiting_view_, time_.costs()};
+    return {now, house_.limits, running_view_, waiting_view_, time_.costs(), time_.margin()};
 }
 
 void Scheduler::start_waiting(Nanos now, std::vector<Event>& events) {
