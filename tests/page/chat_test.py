@@ -43,7 +43,8 @@ def test_a_long_prompt_shows_progress_then_words_then_a_receipt_that_equals_the_
 
 def test_a_model_that_is_not_there_yet_shows_how_far_its_load_is_and_the_next_question_has_none(browser, tmp_path):
     (tmp_path / "later.gguf").symlink_to(models.real("smollm2"))
-    with Server([], "--models-dir", tmp_path, "--context", "512") as server:
+    # What its steps cost is measured during the load where nobody has done so before: the load takes seconds.
+    with Server([], "--models-dir", tmp_path, "--context", "512", env={"XDG_STATE_HOME": str(tmp_path / "state")}) as server:
         tab = open_page(browser, server.url)
         tab.evaluate(WATCH_PROGRESS)
         say(tab, "What is a cadence?", max_tokens=6)

@@ -24,7 +24,7 @@ def server(tmp_path_factory):
             ask(prompt=[3 + n] * 10 * n, max_tokens=n)
         own.records = {}
         for name, length in (("anna", 300), ("anna again", 300)):   # the second finds what the first has read
-            frames = own.stream("/v1/completions", {"prompt": [4, 5] * (length // 2), "max_tokens": 80, "ignore_eos": True, "stream": True, "user": "anna"})
+            frames = own.stream("/v1/completions", {"prompt": [4, 5] * (length // 2), "max_tokens": 400, "ignore_eos": True, "stream": True, "user": "anna"})
             own.records[name] = frames[-2]["cadans"]
         frames = own.frames("/v1/completions", {"prompt": [9] * 64, "max_tokens": 900, "ignore_eos": True, "stream": True, "user": "bert"})
         for _ in range(5):
