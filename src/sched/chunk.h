@@ -54,7 +54,7 @@ struct Promise {
 /// `decodes` streams with `keys` keys each write; one prompt comes. Cost: two binary searches.
 Promise promise_for(const StepCost& cost, const SchedulerLimits& limits, uint32_t decodes, uint32_t keys) noexcept;
 
-/// What a step beside streams is planned to take: so much less than the gap that 19 of 20 steps keep it. Less would
+/// What a step beside streams is planned to take: so much less than the gap that nine of ten steps keep it. Less would
 /// make steps so short that what each costs anyway delays the prompt.
 constexpr Micros planned_step(Micros gap, uint32_t margin) noexcept {
     return gap * StepCost::kWhole / (StepCost::kWhole + margin);

@@ -17,6 +17,6 @@ struct SchedulerLimits {
 
 /// Steps beside streams are planned to take the gap / (1 + margin / 1024), for a machine is not steady: at first, and
 /// within what bounds the margin then follows the machine (MachineTime).
-inline constexpr uint32_t kUsualMargin = 64, kLeastMargin = 32, kMostMargin = 256;
+inline constexpr uint32_t kUsualMargin = 64, kLeastMargin = 32, kMostMargin = 128;
 
 }  // namespace cadans::sched

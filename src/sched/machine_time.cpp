@@ -11,7 +11,7 @@ constexpr uint64_t kPicosPerMicro = 1'000'000;
 constexpr Micros kTooShortToJudge = 50;
 constexpr int64_t kFollow = 16;
 constexpr int64_t kWhole = StepCost::kWhole;
-constexpr uint32_t kLateStep = 19;  // of 20 steps one is longer: up 19, down 19 times 1
+constexpr uint32_t kLateStep = 9;  // of ten steps one is longer: up 9, down nine times 1
 
 /// Moves a scale a 16th of the way to where it would have been right, rounded away from standing still.
 void follow(uint32_t& scale, int64_t off) noexcept {

@@ -66,8 +66,8 @@ class MachineTime {
     /// Source: normalised least mean squares (Nagumo & Noda 1967).
     void done(const StepPlan& plan, Nanos measured) noexcept;
 
-    /// How much longer than predicted steps with a prompt's rows take now and then, in 1/1024: 19 of 20 take less, as
-    /// far as bounds allow. Source: stochastic approximation of a quantile (Robbins & Monro 1951).
+    /// How much longer than predicted steps with a prompt's rows take now and then, in 1/1024: nine of ten take less,
+    /// as far as bounds allow. Source: stochastic approximation of a quantile (Robbins & Monro 1951).
     uint32_t margin() const noexcept { return margin_; }
 
   private:
