@@ -10,6 +10,8 @@ namespace {
 using State = Nfa::State;
 using Subset = std::vector<State>;
 
+constexpr size_t kWorkMax = 1'000'000;  // states and edges looked at; tens of milliseconds
+
 /// The edges of an Nfa by the state they leave.
 class EdgeIndex {
   public:
@@ -90,7 +92,8 @@ class Builder {
     }
 
     Automaton subsets() {
-        const size_t states_max = 256 + 3 * nfa_.size(), work_max = 4'096 + 24 * nfa_.edges().size();
+        const size_t states_max = 256 + 3 * nfa_.size();
+        const size_t work_max = std::min<size_t>(4'096 + 24 * nfa_.edges().size(), kWorkMax);
         std::map<Subset, StateId> ids;
         std::vector<const Subset*> order;
         Automaton out;

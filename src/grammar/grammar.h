@@ -48,6 +48,7 @@ class Grammar {
     const Rule& rule_of(StateId state) const noexcept { return rules_[rule_of_[state]]; }
     bool accepts(StateId state) const noexcept { return states_[state].accepts; }
 
+    /// Ascending; overlapping where the rule could not be made deterministic.
     std::span<const ByteEdge> bytes_from(StateId state) const noexcept {
         const uint32_t begin = states_[state].first_byte_edge, end = states_[state + 1].first_byte_edge;
         return {byte_edges_.data() + begin, end - begin};

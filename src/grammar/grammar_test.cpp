@@ -47,7 +47,7 @@ TEST(regex, refuses_what_it_cannot_keep_and_says_where) {
                                                                                            {"a)", 1},
                                                                                            {"[a", 2},
                                                                                            {"(?=a)", 2},
-                                                                                           {"(?<!a)", 2},
+                                                                                           {"(?<!a)", 3},
                                                                                            {"\\1", 1},
                                                                                            {"a{2,1}", 6},
                                                                                            {"\\", 1},

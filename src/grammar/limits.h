@@ -12,8 +12,8 @@ struct Limits {
     size_t source_bytes = 256 * 1024;        ///< of a schema, pattern or grammar
     uint32_t depth = 64;                     ///< of brackets, groups, nested schemas
     uint32_t rules = 20'000;                 ///< of the compiled grammar
-    uint32_t states = 400'000;               ///< of all rules together, also while compiling
-    uint32_t edges = 2'000'000;              ///< likewise
+    uint32_t states = 200'000;               ///< of all rules together, also while compiling
+    uint32_t edges = 800'000;                ///< likewise
     uint32_t pattern_states = 4'000;         ///< of one pattern's deterministic automaton
     uint32_t alternatives = 1'000;           ///< into which anyOf and oneOf of one place multiply
     uint32_t properties = 2'000;             ///< of one object

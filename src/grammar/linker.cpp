@@ -225,7 +225,9 @@ Grammar Linker::assemble() {
     for (uint32_t r = 0; r < built_.size(); r++)
         for (StateId s = 0; s < place[r].size(); s++) {
             if (place[r][s] == kNone) continue;
-            const Automaton::State& state = built_[r].automaton.states[s];
+            Automaton::State& state = built_[r].automaton.states[s];
+            std::sort(state.bytes.begin(), state.bytes.end(),
+                      [](const ByteEdge& a, const ByteEdge& b) { return a.lo != b.lo ? a.lo < b.lo : a.to < b.to; });
             out.states_.push_back({static_cast<uint32_t>(out.byte_edges_.size()),
                                    static_cast<uint32_t>(out.call_edges_.size()), state.accepts});
             for (const ByteEdge& edge : state.bytes) out.byte_edges_.push_back({place[r][edge.to], edge.lo, edge.hi});

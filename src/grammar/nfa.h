@@ -28,7 +28,7 @@ class Nfa {
         uint8_t lo, hi;  // of bytes
     };
 
-    explicit Nfa(size_t edges_max = 2'000'000) : edges_max_(edges_max) { add(); }
+    explicit Nfa(size_t edges_max = 800'000) : edges_max_(edges_max) { add(); }
 
     State add() {
         if (accepts_.size() < edges_max_)

@@ -93,41 +93,33 @@ Status SchemaCompiler::add_alternative(Nfa& nfa, Nfa::State end, const Facts& fa
     return Ok{};
 }
 
-/// A value exactly as the schema gives it; between its parts at most one space.
+/// A value as the schema gives it, its names in that order.
 void SchemaCompiler::add_literal(Nfa& nfa, Nfa::State from, const Json& value, Nfa::State to) {
-    const auto spaced = [&](Nfa::State at) {
-        const Nfa::State behind = nfa.add();
-        nfa.join(at, behind);
-        nfa.bytes(at, ' ', ' ', behind);
-        return behind;
-    };
     const auto part = [&](const Json& inner) {
         const Nfa::State behind = nfa.add();
         add_literal(nfa, from, inner, behind);
         return behind;
     };
-    if (value.is_string()) {
-        nfa.join(nfa.literal(from, json_string(value.get_ref<const std::string&>())), to);
-    } else if (value.is_array()) {
-        from = nfa.literal(from, "[");
-        for (size_t i = 0; i < value.size(); i++) {
-            if (i > 0) from = spaced(nfa.literal(from, ","));
-            from = part(value[i]);
-        }
-        nfa.join(nfa.literal(from, "]"), to);
-    } else if (value.is_object()) {
-        from = nfa.literal(from, "{");
-        bool first = true;
-        for (const auto& [key, inner] : value.items()) {
-            if (!first) from = spaced(nfa.literal(from, ","));
-            first = false;
-            from = spaced(nfa.literal(from, json_string(key) + ":"));
-            from = part(inner);
-        }
-        nfa.join(nfa.literal(from, "}"), to);
-    } else {
-        nfa.join(nfa.literal(from, value.dump()), to);
+    if (!value.is_structured()) {
+        const std::string text = value.is_string() ? json_string(value.get_ref<const std::string&>()) : value.dump();
+        nfa.join(nfa.literal(from, text), to);
+        return;
     }
+    from = nfa.call(nfa.literal(from, value.is_array() ? "[" : "{"), json_.space());
+    bool first = true;
+    for (const auto& [key, inner] : value.items()) {
+        if (!first) from = nfa.call(nfa.literal(from, ","), json_.space());
+        if (value.is_object()) {
+            const Nfa::State colon = nfa.literal(from, json_string(key) + ":");
+            from = nfa.add();
+            nfa.join(colon, from);
+            nfa.bytes(colon, ' ', ' ', from);
+        }
+        from = part(inner);
+        first = false;
+    }
+    if (!first) from = nfa.call(from, json_.space());
+    nfa.join(nfa.literal(from, value.is_array() ? "]" : "}"), to);
 }
 
 /// Follows references and allOf from a place; anyOf and oneOf are put aside.

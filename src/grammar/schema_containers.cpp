@@ -9,6 +9,7 @@ namespace cadans::grammar {
 namespace {
 
 constexpr size_t kNamePatternsMax = 4;       // they make twice as many classes of names each
+constexpr size_t kOthersMax = 32;            // that are not declared, where properties are counted
 constexpr uint64_t kCountedStates = 20'000;  // properties × counts, where properties are counted
 
 std::string escaped(const std::string& name) {
@@ -250,13 +251,15 @@ Status SchemaCompiler::add_members(Nfa& nfa, Nfa::State end, const Facts& facts,
     const bool open = !members.undeclared.empty();
     const Place place = facts.places.empty() ? 0 : facts.places[0];
     const bool counts_most = facts.properties_max != UINT64_MAX && (open || facts.properties_max < n);
-    const bool counts_least =
-        facts.properties_min > std::max<size_t>(needed, open && n == 0 ? 1 : 0) || (facts.properties_min > needed);
+    const bool counts_least = facts.properties_min > needed;
     // A name may come twice among those that are not declared, so only the first of them surely adds to the count.
     if (open && facts.properties_min > n + 1)
         return document_.unsupported(place, "minProperties",
                                      "'minProperties' above what is declared, and one, is not supported");
-    const uint64_t counted = counts_most ? facts.properties_max : counts_least ? facts.properties_min : 1;
+    // Where others may come, a large maxProperties is kept by writing fewer.
+    const uint64_t most_counted =
+        open ? std::min<uint64_t>(facts.properties_max, n + kOthersMax) : facts.properties_max;
+    const uint64_t counted = counts_most ? most_counted : counts_least ? facts.properties_min : 1;
     const uint64_t least = counts_least ? facts.properties_min : 0;
     if (counted * (n + 1) > kCountedStates) return document_.unsupported(place, "", "too many properties to count");
     const auto top = static_cast<size_t>(counted);

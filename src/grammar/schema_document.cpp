@@ -75,10 +75,10 @@ constexpr std::array<std::string_view, 7> kTypes = {"null",   "boolean", "intege
 bool is_schema(const Json& json) { return json.is_object() || json.is_boolean(); }
 
 bool is_count(const Json& json) {
-    if (json.is_number_float())
-        return json.get<double>() >= 0 &&
-               json.get<double>() == static_cast<double>(static_cast<int64_t>(std::min(json.get<double>(), 9e15)));
-    return json.is_number_unsigned();
+    if (json.is_number_integer()) return json.is_number_unsigned() || json.get<int64_t>() >= 0;
+    if (!json.is_number_float()) return false;
+    const double value = json.get<double>();
+    return value >= 0 && value <= 9e15 && value == static_cast<double>(static_cast<int64_t>(value));
 }
 
 bool is_type(const Json& json) {

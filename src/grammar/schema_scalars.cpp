@@ -54,7 +54,9 @@ Result<std::optional<TextAutomaton>> SchemaCompiler::text(const Facts& facts) {
 }
 
 Status SchemaCompiler::add_string(Nfa& nfa, Nfa::State end, const Facts& facts) {
-    std::string key = fmt::format("{} {}", facts.length_min, facts.length_max);
+    const uint64_t most = std::min<uint64_t>(facts.length_max, limits_.string_characters_max);
+    std::string key =
+        fmt::format("{} {}", facts.length_min, facts.length_max == UINT64_MAX ? "any" : std::to_string(most));
     for (const auto& search : facts.patterns) key += "\n" + search.pattern;
     const auto [at, fresh] = strings_.try_emplace(key, 0);
     if (fresh) {

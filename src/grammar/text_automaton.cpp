@@ -146,8 +146,7 @@ Result<TextAutomaton> TextAutomaton::of(const Pattern& pattern, bool search, con
         std::sort(cuts.begin(), cuts.end());
         cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
         work += order[i].size() + cuts.size() * ways.size() / 16;
-        if (order.size() > limits.pattern_states || work > size_t{limits.pattern_states} * 1'000)
-            return too_many(limits);
+        if (order.size() > limits.pattern_states || work > size_t{limits.pattern_states} * 200) return too_many(limits);
         for (size_t k = 0; k + 1 < cuts.size(); k++) {
             CharacterNfa::Subset to;
             for (const auto& [range, target] : ways)

@@ -18,7 +18,7 @@ def test_what_is_written_validates(case):
     texts = [json.dumps(v) for v in valid] + [json.dumps(v, ensure_ascii=False, separators=(",", ":")) for v in valid] + [json.dumps(v, indent=2) for v in valid]
     [answer] = walker.run([{"kind": "schema", "source": schema, "walks": WALKS, "seed": 5, "texts": texts + [json.dumps(v) for v in invalid]}])
     assert "refused" not in answer, answer
-    validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+    validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
     for text in answer["written"]:
         validator.validate(json.loads(text))
     assert len(answer["written"]) > WALKS * 0.6, "most walks end"

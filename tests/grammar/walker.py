@@ -19,8 +19,8 @@ def run(jobs):
         pytest.skip("grammar_walk is not built")
     lines = "".join(json.dumps(job) + "\n" for job in jobs)
     result = subprocess.run([TOOL], input=lines, capture_output=True, text=True, encoding="utf-8", timeout=500)
-    assert result.returncode == 0, (result.stderr[-2000:], jobs[len(result.stdout.splitlines())])
-    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    assert result.returncode == 0, (result.stderr[-2000:], jobs[len(result.stdout.strip("\n").split("\n"))])
+    answers = [json.loads(line) for line in result.stdout.strip("\n").split("\n")]
     assert len(answers) == len(jobs)
     return answers
 
