@@ -6,6 +6,7 @@ namespace cadans::grammar {
 namespace {
 
 constexpr uint32_t kUnknown = UINT32_MAX;
+constexpr uint8_t kNotKnown = 2;
 
 void set(std::span<uint64_t> bits, uint32_t token) { bits[token / 64] |= uint64_t{1} << (token % 64); }
 
@@ -107,14 +108,14 @@ TokenMask::EntryId TokenMask::entry_of(StateId state) {
     const TokenTrie& trie = cache_.trie();
     const PlainRun run = runs_.from(state, trie.longest_plain());
     if (run.characters >= trie.longest_plain() || (run.characters > 0 && run.exact)) {
-        words_.assign(trie.words(), 0);
+        make_dense();
         trie.add_plain(run.characters, words_);
         walk(trie.unplain(), stacks_.of(state));
-        known = collected(words_);
     } else {
-        walk(trie.all(), stacks_.of(state));
-        known = collected({});
+        walk(trie.plain(), stacks_.of(state));
+        walk(trie.unplain(), stacks_.of(state));
     }
+    known = collected();
     if (rule.leaf && !failed_) cache_.leaf_entries_[shared] = known;
     return known;
 }
@@ -126,7 +127,7 @@ TokenMask::EntryId TokenMask::entry_after(EntryId before, StateId state) {
     const StackId start = stacks_.of(state);
     const std::vector<TokenTrie::Node> nodes = cache_.entries_[before].open;
     for (const TokenTrie::Node node : nodes) walk(node, start);
-    return entries_after_[key] = collected({});
+    return entries_after_[key] = collected();
 }
 
 /// Follows the tree from a node as far as the stacks go; tokens found and nodes left open are added up.
@@ -161,8 +162,12 @@ void TokenMask::visit(TokenTrie::Node from, TokenTrie::Node begin, TokenTrie::No
             node = data.end;
             continue;
         }
-        const auto tokens = trie.tokens_at(node);
-        tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+        if (node < trie.unplain() && trie.has_children(node) && takes_all_plain(to)) {
+            found(trie.tokens_below(node));
+            node = data.end;
+            continue;
+        }
+        found(trie.tokens_at(node));
         if (trie.has_children(node)) {
             if (stacks_.ends(to)) open_.push_back(node);
             if (path_.size() <= depth) path_.resize(depth + 1);
@@ -172,19 +177,46 @@ void TokenMask::visit(TokenTrie::Node from, TokenTrie::Node begin, TokenTrie::No
     }
 }
 
-/// The walk's result as an entry, and the walk's memory empty again. Few tokens are listed, many are a bitset.
-TokenMask::EntryId TokenMask::collected(std::span<const uint64_t> plain) {
-    Entry entry;
-    if (!plain.empty() || tokens_.size() > cache_.trie().words()) {
-        entry.words.assign(cache_.trie().words(), 0);
-        std::copy(plain.begin(), plain.end(), entry.words.begin());
-        for (const uint32_t token : tokens_) set(entry.words, token);
-    } else {
-        entry.tokens = tokens_;
+/// Whether any plain text may come, of any length, and no rule ends meanwhile.
+bool TokenMask::takes_all_plain(StackId stacks) {
+    if (takes_all_plain_.size() <= stacks) takes_all_plain_.resize(stacks_.size(), kNotKnown);
+    uint8_t& known = takes_all_plain_[stacks];
+    if (known == kNotKnown) {
+        const auto frames = stacks_.frames(stacks);
+        const uint32_t longest = cache_.trie().longest_plain();
+        known = frames.size() == 1 && !stacks_.has_bottom(stacks) &&
+                runs_.from(frames[0].state, longest).characters >= longest;
     }
+    return known == 1;
+}
+
+/// Few tokens are listed, many are a bitset.
+void TokenMask::found(std::span<const uint32_t> tokens) {
+    if (!dense_ && tokens_.size() + tokens.size() > cache_.trie().words()) make_dense();
+    if (!dense_)
+        tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+    else
+        for (const uint32_t token : tokens) set(words_, token);
+}
+
+void TokenMask::make_dense() {
+    dense_ = true;
+    words_.assign(cache_.trie().words(), 0);
+    for (const uint32_t token : tokens_) set(words_, token);
+    tokens_.clear();
+}
+
+/// The walk's result as an entry, and the walk's memory empty again.
+TokenMask::EntryId TokenMask::collected() {
+    Entry entry;
+    if (dense_)
+        entry.words = words_;
+    else
+        entry.tokens = tokens_;
     entry.open = open_;
     tokens_.clear();
     open_.clear();
+    dense_ = false;
     return cache_.add(std::move(entry));
 }
 

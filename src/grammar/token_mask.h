@@ -74,8 +74,11 @@ class TokenMask {
     EntryId entry_of(StateId state);
     EntryId entry_after(EntryId before, StateId state);
     void walk(TokenTrie::Node from, StackId start);
+    bool takes_all_plain(StackId stacks);
     void visit(TokenTrie::Node from, TokenTrie::Node begin, TokenTrie::Node end);
-    EntryId collected(std::span<const uint64_t> plain);
+    void found(std::span<const uint32_t> tokens);
+    void make_dense();
+    EntryId collected();
     void apply(const Entry& entry, std::span<uint64_t> bits) const;
 
     MaskCache& cache_;
@@ -85,11 +88,13 @@ class TokenMask {
     std::vector<EntryId> entries_;                         // by state
     std::vector<uint32_t> leaf_numbers_;                   // by rule
     std::unordered_map<uint64_t, EntryId> entries_after_;  // (entry, state returned to)
+    std::vector<uint8_t> takes_all_plain_;                 // by set of stacks: 0, 1, or not known yet
     uint64_t visits_ = 0;
     bool failed_ = false;  // for good: some entry may be incomplete
 
     // Of the walk in progress, kept for their memory.
-    std::vector<uint32_t> tokens_;
+    std::vector<uint32_t> tokens_;  // found so far, or
+    bool dense_ = false;            // in words_
     std::vector<TokenTrie::Node> open_;
     std::vector<StackId> path_;
     std::vector<uint64_t> words_;

@@ -44,7 +44,7 @@ Result<TokenTrie> TokenTrie::make(std::span<const std::string_view> tokens, std:
         if (index(end) >= tokens.size())
             return bad_input(
                 fmt::format("token {} ends answers, but there are only {} tokens", index(end), tokens.size()));
-    std::vector<uint32_t> sorted, unplain;
+    std::vector<uint32_t> sorted, plain, unplain;
     std::vector<uint32_t> characters(tokens.size());
     for (uint32_t id = 0; id < tokens.size(); id++) {
         if (tokens[id].size() > kTokenBytesMax)
@@ -63,12 +63,13 @@ Result<TokenTrie> TokenTrie::make(std::span<const std::string_view> tokens, std:
             unplain.push_back(id);
             continue;
         }
+        plain.push_back(id);
         for (uint32_t row = std::min(characters[id], kPlainRows); row <= kPlainRows; row++)
             out.plain_[row * out.words() + id / 64] |= uint64_t{1} << (id % 64);
         if (characters[id] >= kPlainRows) out.long_plain_.push_back({id, characters[id]});
         out.longest_plain_ = std::max(out.longest_plain_, characters[id]);
     }
-    out.add_tree(tokens, sorted);
+    out.add_tree(tokens, plain);
     out.unplain_ = static_cast<Node>(out.nodes_.size());
     out.add_tree(tokens, unplain);
     out.nodes_.push_back({static_cast<uint32_t>(out.nodes_.size()), static_cast<uint32_t>(out.order_.size()), 0, 0});

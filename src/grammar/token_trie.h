@@ -12,8 +12,8 @@
 namespace cadans::grammar {
 
 /// Nodes stand in preorder, so a walk reads them in order and leaves out a subtree with one jump. There are two trees
-/// in one array: all tokens, and only those that are not *plain*. A plain token is whole UTF-8 characters that a JSON
-/// string holds unescaped; most are, and what a string allows of them is a question of their length alone.
+/// in one array: the *plain* tokens and the others. A plain token is whole UTF-8 characters that a JSON string holds
+/// unescaped; most are, and what a string allows of them is a question of their length alone.
 ///
 /// Thread rule: immutable, thread-safe
 class TokenTrie {
@@ -37,7 +37,7 @@ class TokenTrie {
     size_t words() const noexcept { return (tokens_ + 63) / 64; }  ///< of a bitset over all tokens
     std::span<const TokenId> ends() const noexcept { return ends_; }
 
-    Node all() const noexcept { return 0; }
+    Node plain() const noexcept { return 0; }  ///< root
     Node unplain() const noexcept { return unplain_; }
     const NodeData& node(Node node) const noexcept { return nodes_[node]; }
     size_t nodes() const noexcept { return nodes_.size() - 1; }
@@ -47,14 +47,20 @@ class TokenTrie {
         return {order_.data() + begin, nodes_[node + 1].first_token - begin};
     }
 
+    /// Those of all its subtree.
+    std::span<const uint32_t> tokens_below(Node node) const noexcept {
+        const uint32_t begin = nodes_[node].first_token;
+        return {order_.data() + begin, nodes_[nodes_[node].end].first_token - begin};
+    }
+
     /// Characters of the longest plain token.
     uint32_t longest_plain() const noexcept { return longest_plain_; }
     /// Sets the bits of all plain tokens of at most so many characters. Cost: one pass over the bits
     void add_plain(uint32_t characters, std::span<uint64_t> bits) const noexcept;
 
-    /// The child of a root (all() or unplain()) by this byte; the root itself where there is none.
+    /// The child of a root (plain() or unplain()) by this byte; the root itself where there is none.
     Node child_of_root(Node root, uint8_t byte) const noexcept {
-        return first_bytes_[(root == all() ? 0 : 256) + byte];
+        return first_bytes_[(root == plain() ? 0 : 256) + byte];
     }
 
   private:
