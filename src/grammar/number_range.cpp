@@ -9,7 +9,7 @@
 namespace cadans::grammar {
 namespace {
 
-constexpr int kIntegerDigits = 18, kDigits = 15, kOpenDigits = 9;
+constexpr int kIntegerDigits = 18, kDigits = 15, kOpenDigits = 9;  // before the point, where a bound is missing
 
 uint64_t power_of_ten(int n) {
     uint64_t value = 1;
@@ -154,40 +154,51 @@ void NumberRange::at_most(const Decimal& bound, bool open) {
     if (order == 0) high_open |= open;
 }
 
-Nfa::State add_number(Nfa& nfa, Nfa::State from, const NumberRange& range) {
-    int fraction = 0;
-    if (!range.integers && range.multiple == 1) {
-        int64_t whole = range.low && range.high ? 1 : kOpenDigits;
-        for (const auto& bound : {range.low, range.high})
-            if (bound) whole = std::max(whole, bound->exponent);
-        fraction = static_cast<int>(std::max<int64_t>(0, kDigits - whole));
-    }
-    const uint64_t most = power_of_ten(fraction == 0 ? kIntegerDigits : kDigits) - 1;
-    // The bounds inside which units lie: [-most, most] cut by low (rounded up) and high (rounded down).
-    int64_t low = -static_cast<int64_t>(most), high = static_cast<int64_t>(most);
+namespace {
+
+/// Writes what lies in the range with so many digits behind the point, or fewer, and no more than `digits` in all.
+void write_units(Nfa& nfa, Nfa::State from, Nfa::State end, const NumberRange& range, int fraction, int digits) {
+    const auto most = static_cast<int64_t>(power_of_ten(digits) - 1);
+    // In units of the last digit: the lower bound rounded up, the upper one down.
+    int64_t low = -most, high = most;
     if (range.low) {
         const auto [value, cut] = scaled(*range.low, fraction);
         const auto exact = static_cast<int64_t>(value);
-        const int64_t bound =
-            range.low->negative ? -exact + (range.low_open && !cut ? 1 : 0) : exact + (cut || range.low_open ? 1 : 0);
-        low = std::max(low, bound);
+        low = std::max(low, range.low->negative ? -exact + (range.low_open && !cut ? 1 : 0)
+                                                : exact + (cut || range.low_open ? 1 : 0));
     }
     if (range.high) {
         const auto [value, cut] = scaled(*range.high, fraction);
         const auto exact = static_cast<int64_t>(value);
-        const int64_t bound = range.high->negative ? -exact - (cut || range.high_open ? 1 : 0)
-                                                   : exact - (range.high_open && !cut ? 1 : 0);
-        high = std::min(high, bound);
+        high = std::min(high, range.high->negative ? -exact - (cut || range.high_open ? 1 : 0)
+                                                   : exact - (range.high_open && !cut ? 1 : 0));
     }
+    if (low > high) return;
+    if (high >= 0)
+        Writer(nfa, end, fraction, range.multiple)
+            .write(from, static_cast<uint64_t>(std::max<int64_t>(low, 0)), static_cast<uint64_t>(high));
+    if (low < 0)
+        Writer(nfa, end, fraction, range.multiple)
+            .write(nfa.bytes(from, '-', '-'), static_cast<uint64_t>(std::max<int64_t>(1, -high)),
+                   static_cast<uint64_t>(-low));
+}
+
+}  // namespace
+
+Nfa::State add_number(Nfa& nfa, Nfa::State from, const NumberRange& range) {
     const Nfa::State end = nfa.add();
-    Writer writer(nfa, end, fraction, range.multiple);
-    if (high >= 0 && low <= high)
-        writer.write(from, static_cast<uint64_t>(std::max<int64_t>(low, 0)), static_cast<uint64_t>(high));
-    if (low < 0 && low <= high) {
-        Writer below(nfa, end, fraction, range.multiple);
-        below.write(nfa.bytes(from, '-', '-'), static_cast<uint64_t>(std::max<int64_t>(1, -high)),
-                    static_cast<uint64_t>(-low));
+    if (range.integers || range.multiple != 1) {
+        write_units(nfa, from, end, range, 0, kIntegerDigits);
+        return end;
     }
+    const bool closed = range.low && range.high;
+    int64_t whole = closed ? 1 : kOpenDigits;
+    for (const auto& bound : {range.low, range.high})
+        if (bound) whole = std::max(whole, bound->exponent);
+    const auto fraction = static_cast<int>(std::max<int64_t>(0, kDigits - whole));
+    write_units(nfa, from, end, range, fraction, kDigits);
+    // Without a bound, larger numbers may come too, without a point.
+    if (!closed && fraction > 0) write_units(nfa, from, end, range, 0, kDigits);
     return end;
 }
 
