@@ -196,9 +196,9 @@ Result<SchemaDocument> SchemaDocument::open(const Json& root, const Limits& limi
     if (root.is_object()) {
         if (const auto at = root.find("$schema"); at != root.end() && at->is_string()) {
             const auto& draft = at->get_ref<const std::string&>();
-            if (draft.find("draft-07") != std::string::npos)
+            if (draft.find("//json-schema.org/draft-07/schema") != std::string::npos)
                 out.draft_ = Draft::draft7;
-            else if (draft.find("2020-12") == std::string::npos)
+            else if (draft.find("//json-schema.org/draft/2020-12/schema") == std::string::npos)
                 return cadans::unsupported(fmt::format("'{}' is neither draft 7 nor 2020-12", draft), "#/$schema");
         }
         if (const auto at = root.find("$id"); at != root.end() && at->is_string()) out.id_ = at->get<std::string>();

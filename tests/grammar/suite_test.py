@@ -64,5 +64,5 @@ def test_every_schema_is_kept_or_refused(draft):
     for line in narrower:
         print("valid but not written:", *line, sep=" | ")
     assert not wrong, (len(wrong), wrong[:10])
-    assert counts["invalid taken"] == 0 and counts["kept"] > counts["refused"]
+    assert counts["invalid taken"] == 0 and counts["kept"] >= 170, "fewer schemas are kept than were"
     assert counts["valid taken"] > 0.8 * counts["valid instances"]
