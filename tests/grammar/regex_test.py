@@ -65,7 +65,7 @@ def test_random_patterns_match_as_python_matches():
                 assert compiled.fullmatch(text), (source, text)
                 written += 1
         if "refused" in found:
-            assert "no text" in found["refused"]["message"] or "states" in found["refused"]["message"], (source, found)
+            assert any(word in found["refused"]["message"] for word in ("no text", "states", "larger")), (source, found)
             continue
         for text, yes in zip(sample, found["taken"]):
             assert yes == bool(compiled.search(text)), (source, text)
