@@ -1,0 +1,109 @@
+// A compiled grammar: rules over bytes that call each other, nothing left to check.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "grammar/limits.h"
+#include "grammar/nfa.h"
+
+namespace cadans::grammar {
+
+using StateId = uint32_t;
+
+struct ByteEdge {
+    StateId to;
+    uint8_t lo, hi;
+};
+struct CallEdge {
+    RuleId rule;
+    StateId to;
+};
+
+/// A pushdown automaton over bytes. Every state leads to an end, no rule calls itself before it has read a byte, and no
+/// called rule is empty (where it could be, the caller has a way past it). Edges of a state may overlap.
+///
+/// Thread rule: immutable, thread-safe
+class Grammar {
+  public:
+    struct State {
+        uint32_t first_byte_edge, first_call_edge;
+        bool accepts;
+    };
+    struct Rule {
+        StateId start;         ///< does not accept
+        StateId first, count;  ///< its states
+        uint32_t rank;         ///< above that of every rule that can call it before reading a byte
+        bool leaf;             ///< calls no rule
+    };
+
+    StateId root() const noexcept { return root_; }  ///< start of the root rule; may accept
+    size_t states() const noexcept { return states_.size() - 1; }
+    size_t edges() const noexcept { return byte_edges_.size() + call_edges_.size(); }
+    std::span<const Rule> rules() const noexcept { return rules_; }
+    const Rule& rule_of(StateId state) const noexcept { return rules_[rule_of_[state]]; }
+    bool accepts(StateId state) const noexcept { return states_[state].accepts; }
+
+    /// Ascending; overlapping where the rule could not be made deterministic.
+    std::span<const ByteEdge> bytes_from(StateId state) const noexcept {
+        const uint32_t begin = states_[state].first_byte_edge, end = states_[state + 1].first_byte_edge;
+        return {byte_edges_.data() + begin, end - begin};
+    }
+    std::span<const CallEdge> calls_from(StateId state) const noexcept {
+        const uint32_t begin = states_[state].first_call_edge, end = states_[state + 1].first_call_edge;
+        return {call_edges_.data() + begin, end - begin};
+    }
+    /// Nothing comes behind this state: whoever returns to it may as well return to its caller.
+    bool only_accepts(StateId state) const noexcept {
+        return accepts(state) && bytes_from(state).empty() && calls_from(state).empty();
+    }
+
+  private:
+    friend class Linker;
+    Grammar() = default;
+
+    std::vector<State> states_;  // and one behind the last
+    std::vector<ByteEdge> byte_edges_;
+    std::vector<CallEdge> call_edges_;
+    std::vector<Rule> rules_;
+    std::vector<uint32_t> rule_of_;
+    StateId root_ = 0;
+};
+
+/// The rules of a grammar while a source writes them. Thread rule: one thread
+class Rules {
+  public:
+    explicit Rules(const Limits& limits = {}) : limits_(limits) {}
+
+    /// A rule without text yet; `name` is for error messages.
+    RuleId add(std::string name);
+    void set(RuleId rule, Nfa body) { rules_[rule].body = std::move(body); }
+    RuleId add(std::string name, Nfa body) {
+        const RuleId rule = add(std::move(name));
+        set(rule, std::move(body));
+        return rule;
+    }
+    size_t size() const noexcept { return rules_.size(); }
+    const Limits& limits() const noexcept { return limits_; }
+    Nfa body() const { return Nfa(limits_.edges); }
+
+    /// Errors  bad_input, with the rule's name in `where`: nothing can be written, a rule calls itself before it has
+    ///         read a byte, or a limit is passed
+    /// Cost    about linear in the edges where rules are nearly deterministic; never above the limits
+    Result<Grammar> compile(RuleId root) const;
+
+  private:
+    friend class Linker;
+    struct Named {
+        std::string name;
+        Nfa body;
+    };
+    Limits limits_;
+    std::vector<Named> rules_;
+};
+
+}  // namespace cadans::grammar

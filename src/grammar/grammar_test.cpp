@@ -1,0 +1,136 @@
+// What grammars are refused, and what odd sources cost.
+#include "grammar/grammar.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "grammar/gbnf.h"
+#include "grammar/json_text.h"
+#include "grammar/matcher.h"
+#include "grammar/regex.h"
+#include "grammar/schema.h"
+
+namespace cadans::grammar {
+namespace {
+
+bool takes(const Grammar& grammar, std::string_view text) {
+    Stacks stacks(grammar);
+    Matcher matcher(stacks);
+    return matcher.accept(text) && matcher.may_end();
+}
+
+void expect_texts(const Result<Grammar>& grammar, std::initializer_list<const char*> good,
+                  std::initializer_list<const char*> bad) {
+    ASSERT_TRUE(grammar.has_value()) << grammar.error().where << ": " << grammar.error().message;
+    for (const char* text : good) EXPECT_TRUE(takes(*grammar, text)) << text;
+    for (const char* text : bad) EXPECT_FALSE(takes(*grammar, text)) << text;
+}
+
+TEST(regex, takes_what_it_matches_as_a_whole) {
+    expect_texts(regex_grammar("a+b?"), {"a", "aab"}, {"", "b", "aabb", "xa"});
+    expect_texts(regex_grammar("^(yes|no)$"), {"yes", "no"}, {"ye", "yes!"});
+    expect_texts(regex_grammar("(^a|b)c$|d^"), {"ac", "bc"}, {"dd", "d", ""});
+    expect_texts(regex_grammar("[^a-c\\d]{2}"), {"xy", "é日"}, {"ax", "x1", "x"});
+    expect_texts(regex_grammar("\\u{1F642}\\x41\\cA\\.\\-"), {"🙂A\x01.-"}, {"🙂A.-"});
+    expect_texts(regex_grammar("a{0}b{2,}c{1,2}?"), {"bbc", "bbbcc"}, {"bc", "abbc", "bbccc"});
+    expect_texts(regex_grammar("."), {"a", "é"}, {"\n", "\xC3", "\xFF", "ab"});
+    expect_texts(regex_grammar("(?:a|(?<n>b))*"), {"", "abba"}, {"c"});
+    expect_texts(regex_grammar("\\w\\s\\D"), {"a é"}, {"é a", "a 1"});
+}
+
+TEST(regex, refuses_what_it_cannot_keep_and_says_where) {
+    for (const auto& [pattern, where] : std::initializer_list<std::pair<const char*, int>>{{"^+a$", 1},
+                                                                                           {"a**", 2},
+                                                                                           {"(a", 2},
+                                                                                           {"a)", 1},
+                                                                                           {"[a", 2},
+                                                                                           {"(?=a)", 2},
+                                                                                           {"(?<!a)", 3},
+                                                                                           {"\\1", 1},
+                                                                                           {"a{2,1}", 6},
+                                                                                           {"\\", 1},
+                                                                                           {"[b-a]", 4},
+                                                                                           {"\\q", 2},
+                                                                                           {"{2}x", 0},
+                                                                                           {"x{200000}", 9},
+                                                                                           {"\\p{L}", 2},
+                                                                                           {"\\bx", 1},
+                                                                                           {"\xFF", 1},
+                                                                                           {"\\ud800", 6}}) {
+        const auto grammar = regex_grammar(pattern);
+        ASSERT_FALSE(grammar.has_value()) << pattern;
+        EXPECT_EQ(grammar.error().where, fmt::format("at byte {} of the pattern", where)) << pattern;
+    }
+    EXPECT_FALSE(regex_grammar("[]").has_value());
+    EXPECT_FALSE(regex_grammar("((a{1000}){1000}){1000}").has_value());
+}
+
+TEST(gbnf, reads_the_language_of_llama_cpp) {
+    expect_texts(gbnf_grammar("# numbers\nroot ::= (expr \"=\" ws num \"\\n\")+\nexpr ::= num ([-+*/] num)* # "
+                              "more\nnum ::= [0-9]+ | \"(\" ws expr \")\"\nws ::= [ \\t]*"),
+                 {"1+2=3\n", "(1*2)-3=  5\n4=4\n"}, {"1+=3\n", "1=1", ""});
+    expect_texts(gbnf_grammar("root ::=\n  \"a\" (\n  \"b\"\n | \"c\" )? |\n \"d\"{2,3} .\n"),
+                 {"a", "ab", "ac", "ddx", "ddd", "dddé"}, {"d", "dddxx", "abc"});
+    expect_texts(gbnf_grammar("root ::= \"\\x41\\u00e9\\\"\" [^\\]a-]\r\nx ::= root"), {"Aé\"b"}, {"Aé\"]", "Aé\"-"});
+    expect_texts(gbnf_grammar("root ::= a\na ::= b? c\nb ::= \"b\" | \"\"\nc ::= \"[\" a \"]\" | \"x\""),
+                 {"x", "bx", "[b[x]]"}, {"b", "[x"});
+}
+
+TEST(gbnf, refuses_and_names_the_line) {
+    for (const auto& [source, where] :
+         std::initializer_list<std::pair<const char*, const char*>>{{"root ::= x", "line 1"},
+                                                                    {"a ::= \"b\"", "line 1"},
+                                                                    {"root ::= \"a\"\nroot ::= \"b\"", "line 2"},
+                                                                    {"root ::= \"a", "line 1"},
+                                                                    {"root ::= [a", "line 1"},
+                                                                    {"root ::= (\"a\"", "line 1"},
+                                                                    {"root ::= \"a\" )", "line 1"},
+                                                                    {"root = \"a\"", "line 1"},
+                                                                    {"root ::= a\na ::= a \"b\" | \"c\"", "line 2"},
+                                                                    {"root ::= <[1]>", "line 1"},
+                                                                    {"root ::= \"a\"{3,2}", "line 1"},
+                                                                    {"root ::= *", "line 1"},
+                                                                    {"root ::= \"\\q\"", "line 1"},
+                                                                    {"root ::= root", "line 1"}}) {
+        const auto grammar = gbnf_grammar(source);
+        ASSERT_FALSE(grammar.has_value()) << source;
+        EXPECT_EQ(grammar.error().where, where) << source << " " << grammar.error().message;
+    }
+}
+
+TEST(grammar, refuses_giants_quickly) {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_FALSE(regex_grammar(std::string(60'000, '(') + std::string(60'000, ')')).has_value());
+    EXPECT_FALSE(regex_grammar("(a|b)*a(a|b){90000}").has_value());
+    EXPECT_FALSE(gbnf_grammar("root ::= " + std::string(60'000, '(') + "\"a\"" + std::string(60'000, ')')).has_value());
+    EXPECT_FALSE(gbnf_grammar("root ::= ((((\"a\"{1000}){1000}){1000}){1000})").has_value());
+    std::string nested = "1";
+    for (int i = 0; i < 40'000; i++) nested = std::string("[") + nested + "]";
+    EXPECT_FALSE(schema_text_grammar("{\"const\": " + nested + "}").has_value());
+    nlohmann::ordered_json wide;
+    for (int i = 0; i < 10'000; i++) wide["properties"][fmt::format("p{}", i)] = {{"type", "string"}};
+    EXPECT_FALSE(schema_grammar(wide).has_value());
+    nlohmann::ordered_json choices = {{"type", "integer"}};
+    for (int i = 0; i < 40; i++) choices["allOf"].push_back({{"anyOf", {{{"minimum", i}}, {{"maximum", -i}}}}});
+    EXPECT_FALSE(schema_grammar(choices).has_value());
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
+TEST(grammar, keeps_large_bounds_by_writing_less) {
+    const auto grammar = schema_grammar(nlohmann::ordered_json{{"type", "string"}, {"maxLength", 1'000'000}});
+    ASSERT_TRUE(grammar.has_value());
+    EXPECT_TRUE(takes(*grammar, "\"" + std::string(4'096, 'a') + "\""));
+    EXPECT_FALSE(takes(*grammar, "\"" + std::string(4'097, 'a') + "\""));
+}
+
+TEST(grammar, white_space_has_an_end) {
+    const auto grammar = json_mode();
+    expect_texts(grammar, {"{}", "{ }", "{\n}", "{\"a\":1}", "{\"a\": 1, \"b\":[\n    1,\n\t2]}"},
+                 {"{  }", "{\n\n}", " {}", "{} ", "[]", "{\"a\" :1}", "{\"a\":  1}", "{\"a\":\n1}", "{\"\\ud800\": 1}",
+                  "{\"a\":01}", "{\"a\":1,}"});
+}
+
+}  // namespace
+}  // namespace cadans::grammar

@@ -1,0 +1,155 @@
+// The mask is what trying every token one by one gives.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "grammar/gbnf.h"
+#include "grammar/json_text.h"
+#include "grammar/matcher.h"
+#include "grammar/regex.h"
+#include "grammar/token_mask.h"
+
+namespace cadans::grammar {
+namespace {
+
+/// Every byte, pieces of JSON, pieces of characters, and random strings over a few letters.
+std::vector<std::string> small_vocabulary(uint32_t seed) {
+    std::vector<std::string> tokens;
+    for (int byte = 0; byte < 256; byte++) tokens.emplace_back(1, static_cast<char>(byte));
+    for (const char* text :
+         {"\":",    "\": ",   "\", \"", "\"}",  "\"]",      "{\"",    "[\"",  "[[",       "]]",       "}}",   "},{",
+          "},\n  ", "\n   ",  "true",   "null", "false",    "tru",    "e,",   "12",       "-1",       "1.5",  "0e",
+          "\\n",    "\\u00",  "\\\"",   "é",    "\xC3",     "\xA9\"", "日本", "\xE6\x97", "\xA5\xE6", "🙂", "hello",
+          " world", "abc\",", "ab",     "aab",  "\"a\": 1", "{}",     "[]",   "a\n",      "\t",       "1,2",  "], ["})
+        tokens.emplace_back(text);
+    std::mt19937 random(seed);
+    const std::string letters = "ab{}[]\":, \n0.1-e\\";
+    for (int i = 0; i < 200; i++) {
+        std::string text;
+        for (size_t n = 1 + random() % 6; n > 0; n--) text += letters[random() % letters.size()];
+        tokens.push_back(text);
+    }
+    tokens.emplace_back();         // a control token
+    tokens.emplace_back("<end>");  // ends answers
+    tokens.push_back("ab");        // twice
+    return tokens;
+}
+
+struct Walk {
+    Grammar grammar;
+    std::vector<std::string> texts;
+    TokenTrie trie;
+    Stacks stacks;
+    MaskCache cache;
+    TokenMask mask;
+
+    static TokenTrie trie_of(const std::vector<std::string>& texts) {
+        std::vector<std::string_view> views(texts.begin(), texts.end());
+        const TokenId end{static_cast<uint32_t>(texts.size() - 2)};
+        return *TokenTrie::make(views, std::span(&end, 1));
+    }
+    Walk(Grammar made, uint32_t seed)
+        : grammar(std::move(made)),
+          texts(small_vocabulary(seed)),
+          trie(trie_of(texts)),
+          stacks(grammar),
+          cache(trie),
+          mask(cache, stacks) {}
+
+    /// Walks at random through the masks; every mask is checked against every token.
+    void run(uint32_t seed, int steps) {
+        std::mt19937 random(seed);
+        Matcher matcher(stacks);
+        std::vector<uint64_t> bits(trie.words());
+        std::string text;
+        for (int step = 0; step < steps; step++) {
+            ASSERT_TRUE(mask.fill(matcher, bits).has_value());
+            std::vector<uint32_t> allowed;
+            for (uint32_t id = 0; id < texts.size(); id++) {
+                const bool is_end = id == texts.size() - 2;
+                Matcher copy = matcher;
+                const bool expected = is_end ? matcher.may_end() : !texts[id].empty() && copy.accept(texts[id]);
+                ASSERT_EQ(bits[id / 64] >> (id % 64) & 1, expected)
+                    << "token '" << texts[id] << "' behind '" << text << "'";
+                if (expected && !is_end) allowed.push_back(id);
+            }
+            ASSERT_EQ(allowed.empty(), matcher.must_end()) << text;
+            if (allowed.empty()) break;
+            const std::string& next = texts[allowed[random() % allowed.size()]];
+            ASSERT_TRUE(matcher.accept(next));
+            text += next;
+        }
+        stacks.check_invariants();
+    }
+};
+
+void check_grammar(Result<Grammar> grammar) {
+    ASSERT_TRUE(grammar.has_value()) << grammar.error().where << ": " << grammar.error().message;
+    Walk walk(*std::move(grammar), 7);
+    for (uint32_t seed = 0; seed < 12; seed++) walk.run(seed, 60);
+}
+
+TEST(token_mask, is_brute_force_in_json_mode) { check_grammar(json_mode()); }
+
+TEST(token_mask, is_brute_force_for_regular_expressions) {
+    for (const char* pattern : {"[a-e]*b", "(ab|a)(b|c)*", "\"[^\"]{2,5}\"", "(a{0,3}b){2,4}", "[\\u00e0-\\u00ff]+x?",
+                                "a?b?\\{+", ".*", "(?:\"|\\\\|[0-9.]+)*e"})
+        check_grammar(regex_grammar(pattern));
+}
+
+TEST(token_mask, is_brute_force_for_recursive_grammars) {
+    for (const char* source : {
+             "root ::= \"[\" (root (\",\" root)*)? \"]\" | \"a\"+",
+             "root ::= a | b\na ::= \"a\" a \"b\" | \"\"\nb ::= \"a\" b \"bb\" | \"\"",
+             "root ::= x root | \"1\"\nx ::= (\"a\" | \"ab\") y\ny ::= \"b\"? [^\\x00-\\x1f\"]?",
+             "root ::= \"\\\"\" [^\"\\\\\\x00-\\x1f]* \"\\\"\" root?",
+             "root ::= s s s\ns ::= \"a\"? t\nt ::= \"b\"? | s2\ns2 ::= \"{\" s \"}\"",
+         })
+        check_grammar(gbnf_grammar(source));
+}
+
+TEST(token_mask, forgets_and_finds_the_same_again) {
+    auto grammar = json_mode();
+    Walk walk(*std::move(grammar), 9);
+    MaskCache tiny(walk.trie, 1);
+    TokenMask other(tiny, walk.stacks);
+    Matcher matcher(walk.stacks);
+    std::vector<uint64_t> a(walk.trie.words()), b(walk.trie.words());
+    for (const char* part : {"{", "\"a", "\": ", "[1", ", ", "{}", "]", "}"}) {
+        ASSERT_TRUE(matcher.accept(part));
+        ASSERT_TRUE(walk.mask.fill(matcher, a).has_value() && other.fill(matcher, b).has_value());
+        EXPECT_EQ(a, b);
+    }
+    EXPECT_GT(tiny.generation(), 3U);
+}
+
+TEST(matcher, copies_go_back) {
+    auto grammar = json_mode();
+    Stacks stacks(*grammar);
+    Matcher matcher(stacks);
+    ASSERT_TRUE(matcher.accept("{\"a\": [1"));
+    const Matcher before = matcher;
+    EXPECT_FALSE(matcher.accept("}"));
+    EXPECT_EQ(matcher, before);
+    ASSERT_TRUE(matcher.accept("], \"b\": {}}"));
+    EXPECT_TRUE(matcher.may_end() && matcher.must_end());
+    matcher = before;
+    ASSERT_TRUE(matcher.accept("2]}"));
+    EXPECT_TRUE(matcher.must_end());
+}
+
+TEST(matcher, tells_bytes_that_are_forced) {
+    auto grammar = gbnf_grammar("root ::= \"yes, \" (\"of course\" | \"often\") \"!\"?");
+    ASSERT_TRUE(grammar.has_value());
+    Stacks stacks(*grammar);
+    Matcher matcher(stacks);
+    EXPECT_EQ(matcher.forced(100), "yes, of");
+    EXPECT_EQ(matcher.forced(3), "yes");
+    ASSERT_TRUE(matcher.accept("yes, oft"));
+    EXPECT_EQ(matcher.forced(100), "en");
+}
+
+}  // namespace
+}  // namespace cadans::grammar

@@ -1,0 +1,27 @@
+#include "grammar/matcher.h"
+
+namespace cadans::grammar {
+
+bool Matcher::accept(std::string_view bytes) {
+    StackId at = at_;
+    for (const char c : bytes) {
+        at = stacks_->step(at, static_cast<uint8_t>(c));
+        if (at == Stacks::kDead) return false;
+    }
+    at_ = at;
+    return true;
+}
+
+std::string Matcher::forced(size_t most) const {
+    std::string out;
+    StackId at = at_;
+    while (out.size() < most && !stacks_->ends(at)) {
+        const auto steps = stacks_->steps(at);
+        if (steps.size() != 1 || steps[0].lo != steps[0].hi) break;
+        out.push_back(static_cast<char>(steps[0].lo));
+        at = steps[0].to;
+    }
+    return out;
+}
+
+}  // namespace cadans::grammar

@@ -1,0 +1,38 @@
+// One answer in a grammar: which bytes it may go on with, and whether it may end.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "grammar/stacks.h"
+
+namespace cadans::grammar {
+
+/// Copies are free and independent: keep one to go back to it.
+///
+/// Thread rule: one thread, that of its Stacks, which it borrows and which must outlive it
+class Matcher {
+  public:
+    explicit Matcher(Stacks& stacks) : stacks_(&stacks), at_(stacks.start()) {}
+
+    /// Takes bytes, all or none: false, and nothing changed, when the grammar forbids them.
+    /// Cost: a table look-up a byte where somebody was before, else a step of all stacks
+    bool accept(std::string_view bytes);
+
+    bool may_end() const { return stacks_->ends(at_); }
+    /// Nothing but the end may come.
+    bool must_end() const { return stacks_->steps(at_).empty(); }
+
+    /// The bytes that must come next, as far as only one can and the answer may not end; at most `most` of them.
+    std::string forced(size_t most) const;
+
+    StackId at() const noexcept { return at_; }
+    Stacks& stacks() const noexcept { return *stacks_; }
+    bool operator==(const Matcher& other) const noexcept { return stacks_ == other.stacks_ && at_ == other.at_; }
+
+  private:
+    Stacks* stacks_;
+    StackId at_;
+};
+
+}  // namespace cadans::grammar

@@ -1,0 +1,14 @@
+// A regular expression as a grammar: answers that match it as a whole.
+#pragma once
+
+#include <string_view>
+
+#include "grammar/grammar.h"
+
+namespace cadans::grammar {
+
+/// Source  ECMAScript with the u flag, as pattern.h reads it; ^ and $ are the answer's ends
+/// Errors  those of read_regex and of Rules::compile
+Result<Grammar> regex_grammar(std::string_view pattern, const Limits& limits = {});
+
+}  // namespace cadans::grammar
