@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "base/hex.h"
 #include "grammar/pattern.h"
 
 namespace cadans::grammar {
@@ -234,11 +235,7 @@ class Reader {
     Result<uint32_t> hex(size_t digits) {
         uint32_t value = 0;
         for (size_t i = 0; i < digits; i++) {
-            const char c = i < rest_.size() ? rest_[i] : ' ';
-            const int digit = c >= '0' && c <= '9'   ? c - '0'
-                              : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                              : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                     : -1;
+            const int digit = i < rest_.size() ? hex_digit(rest_[i]) : -1;
             if (digit < 0 || value > kCodePointMax)
                 return refuse("an escape with too few hexadecimal digits, or beyond Unicode");
             value = value * 16 + static_cast<uint32_t>(digit);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/hex.h"
+
 namespace cadans::grammar {
 namespace {
 
@@ -128,9 +130,10 @@ std::string escaped(std::string_view part) {
 std::optional<std::string> unescaped(std::string_view part) {
     std::string out;
     for (size_t i = 0; i < part.size(); i++) {
-        if (part[i] == '%' && i + 2 < part.size() && std::isxdigit(static_cast<unsigned char>(part[i + 1])) &&
-            std::isxdigit(static_cast<unsigned char>(part[i + 2]))) {
-            out += static_cast<char>(std::stoi(std::string(part.substr(i + 1, 2)), nullptr, 16));
+        const int high = part[i] == '%' && i + 2 < part.size() ? hex_digit(part[i + 1]) : -1;
+        const int low = high >= 0 ? hex_digit(part[i + 2]) : -1;
+        if (low >= 0) {
+            out += static_cast<char>(high * 16 + low);
             i += 2;
         } else {
             out += part[i];

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/hex.h"
+
 namespace cadans::metrics {
 namespace {
 
@@ -21,8 +23,7 @@ std::optional<TraceParent> read_traceparent(std::string_view field) {
     if (!is_hex(version) || !is_hex(trace) || !is_hex(span) || !is_hex(flags)) return std::nullopt;
     if (version == "ff" || all_zero(trace) || all_zero(span)) return std::nullopt;
     if (field.size() > kLength && (version == "00" || field[kLength] != '-')) return std::nullopt;
-    const int last = flags[1] <= '9' ? flags[1] - '0' : flags[1] - 'a' + 10;
-    return TraceParent{std::string(trace), std::string(span), (last & 1) != 0};
+    return TraceParent{std::string(trace), std::string(span), (hex_digit(flags[1]) & 1) != 0};
 }
 
 std::vector<Span> phase_spans(const RequestRecord& record, const Figures& figures) {

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "serve/request_head.h"
+#include "base/hex.h"
 
 namespace cadans::serve {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/hex.h"
+
 namespace cadans::serve {
 
 namespace {
@@ -37,13 +39,6 @@ std::optional<HeadFault> line_fault(std::string_view line) {
 }
 
 }  // namespace
-
-int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
 
 std::optional<HeadFault> early_fault(std::string_view bytes, const HttpLimits& limits) {
     const size_t end = bytes.find("\r\n\r\n");

@@ -28,7 +28,4 @@ std::optional<HeadFault> head_fault(std::string_view head, const HttpLimits& lim
 /// An absolute form's host replaces the Host field.
 bool split_target(std::string_view target, HttpRequest& out);
 
-/// 0 to 15, or -1 for another character.
-int hex_digit(char c);
-
 }  // namespace cadans::serve

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/hex.h"
 #include "base/random.h"
 #include "text/byte_alphabet.h"
 #include "text/pre_tokenizer.h"
@@ -46,16 +47,9 @@ std::optional<uint8_t> byte_name(std::string_view spelling) {
     if (spelling.size() != 6 || !spelling.starts_with("<0x") || spelling[5] != '>') return std::nullopt;
     uint32_t value = 0;
     for (const char c : spelling.substr(3, 2)) {
-        uint32_t digit = 0;
-        if (c >= '0' && c <= '9')
-            digit = static_cast<uint32_t>(c - '0');
-        else if (c >= 'A' && c <= 'F')
-            digit = static_cast<uint32_t>(c - 'A' + 10);
-        else if (c >= 'a' && c <= 'f')
-            digit = static_cast<uint32_t>(c - 'a' + 10);
-        else
-            return std::nullopt;
-        value = value * 16 + digit;
+        const int digit = hex_digit(c);
+        if (digit < 0) return std::nullopt;
+        value = value * 16 + static_cast<uint32_t>(digit);
     }
     return static_cast<uint8_t>(value);
 }
