@@ -10,23 +10,12 @@
 #include "sched/chunk.h"
 #include "sched/policies.h"
 #include "sched/scheduler.h"
+#include "sched/testing/slow_machine.h"
 
 namespace cadans::sched {
 namespace {
 
 constexpr Micros kSecond = 1'000'000;
-
-/// A billion weights on two cores: 30 ms a word, 6 ms a prompt token.
-StepCost slow_machine() {
-    StepCost cost;
-    cost.weights_ps = 30'000'000'000;
-    cost.row_ps = 6'000'000'000;
-    cost.step_ps = 300'000'000;
-    cost.prompt_key_ps = 1'000'000;
-    cost.decode_key_ps = 2'000'000;
-    cost.logits_ps = 8'000'000'000;
-    return cost;
-}
 
 struct Views {
     std::vector<SequenceView> running, waiting;
@@ -234,138 +223,6 @@ TEST(cadence, a_waiting_one_starts_only_where_it_would_have_rows) {
     EXPECT_EQ(cadence().next(views.view()), 1u) << "the short one overtakes";
     views.waiting.pop_back();
     EXPECT_EQ(cadence().next(views.view()), kNobody) << "the longer one would only hold pages";
-}
-
-TEST(chunk, is_the_largest_that_fits) {
-    const StepCost cost = slow_machine();
-    StepSoFar step{&cost, {}, 0};
-    cost.add(step.shape, 100, 1, 1);
-    for (const Micros within : {40'000, 100'000, 500'000, 5'000'000}) {
-        const Wish wish{700, 512, 2000, false};
-        const uint32_t rows = largest_chunk(step, wish, within);
-        if (rows > 0) {
-            EXPECT_LE(step.predicted_with(700, rows, 0), within);
-        }
-        if (rows < 512) {
-            EXPECT_GT(step.predicted_with(700, rows + 1, 0), within);
-        }
-    }
-}
-
-TEST(chunk, a_good_chunk_reaches_its_rate_and_one_less_does_not) {
-    const StepCost cost = slow_machine();
-    const auto rate = [&](uint32_t n) {
-        return 1e12 * n / static_cast<double>(std::max(cost.weights_ps, cost.row_ps * n) + cost.step_ps);
-    };
-    for (const uint32_t percent : {50u, 90u, 98u, 99u}) {
-        const uint32_t n = smallest_good_chunk(cost, 512, percent);
-        EXPECT_GE(rate(n), rate(512) * percent / 100);
-        if (n > 1) {
-            EXPECT_LT(rate(n - 1), rate(512) * percent / 100);
-        }
-    }
-}
-
-TEST(promise, a_gap_under_the_floor_has_a_price) {
-    const StepCost cost = slow_machine();
-    SchedulerLimits limits{.max_rows = 528, .max_running = 16, .prefill_chunk = 256, .gap = 400'000};
-    const Promise wide = promise_for(cost, limits, 1, 0);
-    EXPECT_GE(wide.rate_percent, 90u);
-    EXPECT_LT(wide.floor, 400'000);
-    limits.gap = 40'000;
-    const Promise narrow = promise_for(cost, limits, 3, 0);
-    EXPECT_GT(narrow.floor, narrow.gap);
-    EXPECT_LT(narrow.chunk, wide.chunk);
-    limits.gap = 1;
-    EXPECT_GT(promise_for(cost, limits, 3, 0).gap, 30'000) << "a promise that can be kept";
-}
-
-TEST(machine_time, predictions_follow_what_is_measured_and_stay_in_bounds) {
-    MachineTime time({slow_machine()});
-    StepPlan plan;
-    plan.items.push_back({});
-    plan.items[0].first = 100;
-    plan.items[0].count = 1;
-    time.planned(plan);
-    const Micros first = time.predicted();
-    for (int i = 0; i < 200; i++) {
-        time.planned(plan);
-        time.done(plan, first * 3 / 2 * kNanosPerMicro);
-    }
-    EXPECT_NEAR(static_cast<double>(time.predict(plan)), static_cast<double>(first) * 1.5,
-                0.02 * static_cast<double>(first));
-    EXPECT_EQ(time.costs()[0].prompt_scale, StepCost::kWhole) << "steps of single rows say nothing of prompts";
-    for (int i = 0; i < 1000; i++) {
-        time.planned(plan);
-        time.done(plan, 3600 * kNanosPerSecond);
-    }
-    EXPECT_EQ(time.costs()[0].decode_scale, StepCost::kMostScale);
-    time.planned(plan);
-    const Micros before = time.predict(plan);
-    time.done(plan, 1);
-    EXPECT_GT(time.predict(plan), before * 9 / 10) << "one odd step moves little";
-    time.done(plan, -5);
-}
-
-/// One step of a prompt of which `first` tokens are computed: predicted by `time`, measured as `truth` says.
-void read_step(MachineTime& time, const StepCost& truth, uint32_t first, uint32_t rows, Nanos more = 0) {
-    StepPlan plan;
-    plan.items.push_back({});
-    plan.items[0].first = first;
-    plan.items[0].count = rows;
-    time.planned(plan);
-    time.done(plan, truth.predict(truth.shape_of(plan)) * kNanosPerMicro + more);
-}
-
-TEST(machine_time, keys_and_rows_of_prompts_are_told_apart) {
-    StepCost truth = slow_machine();
-    truth.row_ps = truth.row_ps * 5 / 4;
-    truth.prompt_key_ps = truth.prompt_key_ps * 3 / 5;
-    MachineTime time({slow_machine()});
-    for (int prompt = 0; prompt < 4; prompt++)
-        for (uint32_t first = 0; first < 8000; first += 64) read_step(time, truth, first, 64);
-    // One scale for both would be off by half at one of the ends.
-    for (const uint32_t first : {0U, 1000U, 8000U}) {
-        StepShape shape;
-        truth.add(shape, first, 64, 0);
-        const auto right = static_cast<double>(truth.predict(shape));
-        EXPECT_NEAR(static_cast<double>(time.costs()[0].predict(shape)), right, 0.12 * right) << first;
-    }
-}
-
-TEST(machine_time, the_margin_is_what_one_step_in_ten_exceeds) {
-    const StepCost truth = slow_machine();
-    MachineTime time({truth});
-    for (int i = 0; i < 500; i++) read_step(time, truth, 0, 64);
-    EXPECT_EQ(time.margin(), kLeastMargin) << "a steady machine";
-    StepShape shape;
-    truth.add(shape, 0, 64, 0);
-    const Nanos usual = truth.predict(shape) * kNanosPerMicro;
-    int late = 0;
-    for (int i = 0; i < 4000; i++) {
-        const auto more = static_cast<Nanos>(mix64(static_cast<uint64_t>(i)) % 140) * usual / 1000;
-        const Micros planned = time.costs()[0].predict(shape) * (1024 + time.margin()) / 1024;
-        late += i >= 2000 && (usual + more) / kNanosPerMicro > planned;
-        read_step(time, truth, 0, 64, more);
-    }
-    EXPECT_GT(late, 100) << "of 2,000, up to a seventh longer than usual";
-    EXPECT_LT(late, 320);
-    for (int i = 0; i < 100; i++) read_step(time, truth, 0, 64, (i % 2) * 10 * usual);
-    EXPECT_EQ(time.margin(), kMostMargin);
-}
-
-TEST(machine_time, who_comes_starts_at_most_so_far_ahead_and_is_remembered) {
-    MachineTime time({slow_machine()});
-    Account* busy = time.join(1);
-    busy->used = 1000 * kSecond;
-    Account* fresh = time.join(2);
-    EXPECT_EQ(time.lead(*busy), MachineTime::kForgiven);
-    EXPECT_EQ(time.lead(*fresh), 0);
-    time.leave(busy);
-    busy = time.join(1);
-    EXPECT_EQ(time.lead(*busy), MachineTime::kForgiven) << "leaving for a moment pays no debt";
-    for (uint64_t scope = 100; scope < 2000; scope++) time.leave(time.join(scope));
-    EXPECT_EQ(time.lead(*busy), MachineTime::kForgiven);
 }
 
 /// A scheduler on a clock that runs exactly as predicted.

@@ -85,19 +85,26 @@ class MachineTime {
     uint64_t shared_ps_ = 0;  ///< a part of the plan that ran
 };
 
-/// What rows of one sequence add to a step at most: their arithmetic, keys and logits. Picoseconds, unscaled.
+/// What rows of one sequence add to a step at most, by the keys that they look at. Picoseconds, unscaled.
+constexpr uint64_t marginal_keys_ps(const StepCost& cost, uint32_t first, uint32_t rows) noexcept {
+    return (rows > 1 ? cost.prompt_key_ps : cost.decode_key_ps) * cost.keys(first, rows);
+}
+
+/// The same by their arithmetic and logits.
+constexpr uint64_t marginal_rows_ps(const StepCost& cost, uint32_t rows, uint32_t logits) noexcept {
+    return cost.row_ps * rows + cost.logits_ps * logits;
+}
+
+/// Both.
 constexpr uint64_t marginal_ps(const StepCost& cost, uint32_t first, uint32_t rows, uint32_t logits) noexcept {
-    const uint64_t key_ps = rows > 1 ? cost.prompt_key_ps : cost.decode_key_ps;
-    return cost.row_ps * rows + key_ps * cost.keys(first, rows) + cost.logits_ps * logits;
+    return marginal_rows_ps(cost, rows, logits) + marginal_keys_ps(cost, first, rows);
 }
 
 /// Time of the same rows, as steps with a prompt's rows are scaled.
 constexpr Micros reading_time(const StepCost& cost, uint32_t first, uint32_t rows, uint32_t logits) noexcept {
     constexpr uint64_t kPicosPerMicro = 1'000'000;
-    const uint64_t keys = (rows > 1 ? cost.prompt_key_ps : cost.decode_key_ps) * cost.keys(first, rows);
-    const uint64_t rest = marginal_ps(cost, first, rows, logits) - keys;
-    const uint64_t scaled =
-        rest / StepCost::kWhole * cost.prompt_scale + keys / StepCost::kWhole * cost.prompt_key_scale;
+    const uint64_t scaled = marginal_rows_ps(cost, rows, logits) / StepCost::kWhole * cost.prompt_scale +
+                            marginal_keys_ps(cost, first, rows) / StepCost::kWhole * cost.prompt_key_scale;
     return static_cast<Micros>(scaled / kPicosPerMicro);
 }
 

@@ -26,6 +26,17 @@ sched::House house_of(const Room& room, uint32_t rows) {
     return house;
 }
 
+/// Its policy believes what its steps cost.
+Machine machine_with(const sched::Policy& policy, sched::House house, const Fit& fit) {
+    Machine machine;
+    machine.policy = policy;
+    machine.house = std::move(house);
+    machine.house.costs = {fit.cost};
+    machine.cost = fit.cost;
+    machine.unsteady = fit.unsteady;
+    return machine;
+}
+
 }  // namespace
 
 Fit built_in_fit() {
@@ -71,30 +82,20 @@ Result<Machine> recorded_machine(std::string_view name, const sched::House& hous
                                  std::optional<Nanos> gap) {
     auto policy = policy_named(name);
     if (!policy) return std::move(policy).error();
-    Machine machine;
-    machine.policy = *policy;
-    machine.house = house;
+    Machine machine = machine_with(*policy, house, fit);
     if (gap) machine.house.limits.gap = *gap / kNanosPerMicro;
-    machine.cost = fit.cost;
-    machine.unsteady = fit.unsteady;
-    machine.house.costs = {fit.cost};
     return machine;
 }
 
 Result<Machine> machine_of(std::string_view name, const Room& room, const Fit& fit, Nanos gap) {
     auto policy = policy_named(name);
     if (!policy) return std::move(policy).error();
-    Machine machine;
-    machine.cost = fit.cost;
-    machine.unsteady = fit.unsteady;
-    machine.queue = room.queue;
-    machine.policy = *policy;
     uint32_t prompt_rows = kUsualRows;
     if (name == "static-chunk" || name == "alternate") prompt_rows = largest_budget(fit.cost, gap, kLargestBudget);
     if (name == "prefill-first") prompt_rows = kWholePrompt;
-    machine.house = house_of(room, prompt_rows);
+    Machine machine = machine_with(*policy, house_of(room, prompt_rows), fit);
+    machine.queue = room.queue;
     machine.house.limits.gap = gap / kNanosPerMicro;
-    machine.house.costs = {fit.cost};
     return machine;
 }
 
