@@ -120,6 +120,8 @@ Status ModelLoader::map_arena() {
                      fmt::format("{}: cannot get {} of memory for the weights: {}", file_.name(),
                                  format_size(model_->arena_bytes_), std::strerror(errno)),
                      "memory"};
+    // Every step walks through all of it: with small pages the walk misses the page tables' cache. Best effort.
+    ::madvise(arena, model_->arena_bytes_, MADV_HUGEPAGE);
     model_->arena_ = static_cast<std::byte*>(arena);
     return Ok{};
 }
