@@ -12,11 +12,12 @@
 namespace cadans {
 
 enum class FinishReason : uint8_t {
-    stop,       ///< an end token, or (decided at the door) a stop string
+    stop,       ///< an end token, a constraint that is complete, or (decided at the door) a stop string
     length,     ///< max_new_tokens or the context was reached
     cancelled,  ///< the asker left
     error,      ///< logits that are no numbers, a lost worker
     refused,    ///< could never fit
+    stuck,      ///< its constraint allows no token that the vocabulary has
 };
 
 /// Why the part of a prompt that came from cached pages is not longer.

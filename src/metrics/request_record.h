@@ -30,7 +30,9 @@ struct StepPart {
 enum class Outcome : uint8_t { stop, length, cancelled, error, refused };
 inline constexpr uint32_t kOutcomes = 5;
 inline constexpr std::array<const char*, kOutcomes> kOutcomeNames = {"stop", "length", "cancelled", "error", "refused"};
-constexpr Outcome outcome_of(FinishReason reason) noexcept { return static_cast<Outcome>(reason); }
+constexpr Outcome outcome_of(FinishReason reason) noexcept {
+    return reason == FinishReason::stuck ? Outcome::error : static_cast<Outcome>(reason);
+}
 
 /// All times are steady-clock nanoseconds given by the caller; phase-times in docs/metrics.md. A request
 /// may have several sequences (choices, or a list of prompts). The http side calls the verbs of its part in

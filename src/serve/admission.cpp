@@ -161,6 +161,12 @@ Result<std::vector<AdmittedPrompt>> tokenize_all(const GenerationRequest& reques
     return out;
 }
 
+// Thinking that is told from the text may come in front of a form; what is left in the text is part of it.
+Lead lead_of(const GenerationRequest& request, const Admitted& admitted) {
+    if (!is_chat(request) || !request.split_reasoning) return Lead::none;
+    return admitted.reasoning_open ? Lead::rest : Lead::thinking;
+}
+
 }  // namespace
 
 Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, runtime::Inbox& inbox,
@@ -190,6 +196,10 @@ Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, 
     sequence.end_tokens = end_tokens(request);
     sequence.sampling = request.sampling;
     sequence.sampling.seed = out.seed;
+    Result<std::shared_ptr<Constraint>> constraint =
+        request.model->grammars->get(request.text_form, lead_of(request, out));
+    if (!constraint) return std::move(constraint).error();
+    sequence.constraint = *std::move(constraint);
     if (request.ignore_eos) forbid_end_tokens(request.model->tokenizer->vocabulary(), sequence.sampling.logit_bias);
     sequence.score_prompt = request.echo && request.logprobs;
     sequence.priority = request.priority;

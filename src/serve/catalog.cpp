@@ -5,9 +5,11 @@
 namespace cadans::serve {
 
 ServedModel::ServedModel(ModelCard card) : ModelCard(std::move(card)) {
-    if (chat_template == nullptr) return;
-    markers = tokenizer->markers_of(chat_template->source());
-    reasoning = text::reasoning_style_of(chat_template->source());
+    if (chat_template != nullptr) {
+        markers = tokenizer->markers_of(chat_template->source());
+        reasoning = text::reasoning_style_of(chat_template->source());
+    }
+    grammars = std::make_unique<GrammarShelf>(tokenizer->vocabulary(), reasoning);
 }
 
 Catalog::Catalog(std::vector<ModelCard> cards) {

@@ -21,6 +21,10 @@ Error ended_by_engine(FinishReason reason) {
             return {ErrorCode::unavailable, "the server is stopping: the answer is not complete", {}};
         case FinishReason::refused:
             return {ErrorCode::too_long, "the request could never fit the memory for keys and values", {}};
+        case FinishReason::stuck:
+            return {ErrorCode::internal,
+                    "no token may follow in the grammar that was asked for: the answer is not complete",
+                    {}};
         default:
             return {ErrorCode::internal, "the model gave scores that are no numbers: the answer is not complete", {}};
     }
@@ -52,6 +56,7 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
     const bool conversation = std::holds_alternative<Conversation>(request_.prompt);
     if (request_.split_reasoning && conversation) options.reasoning = request_.model->reasoning;
     options.starts_inside = admitted.reasoning_open;
+    options.shows_control = !sequences_.empty() && sequences_.front().constraint != nullptr;
     choices_.reserve(sequences_.size());
     for (size_t i = 0; i < sequences_.size(); ++i) {
         Choice choice{.seq = {},

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -12,6 +13,8 @@
 
 #include "base/result.h"
 #include "flow/request.h"
+#include "serve/answer_form.h"
+#include "serve/grammar_shelf.h"
 #include "serve/http_message.h"
 #include "serve/model_card.h"
 #include "text/reasoning.h"
@@ -54,6 +57,7 @@ struct ServedModel : ModelCard {
 
     std::vector<TokenId> markers;                   ///< what the template marks turns with
     std::optional<text::ReasoningStyle> reasoning;  ///< how it marks thinking
+    std::unique_ptr<GrammarShelf> grammars;         ///< what its answers are held to; thread-safe
 
   private:
     mutable StepCost late_cost_;
@@ -76,6 +80,7 @@ struct GenerationRequest {
     std::vector<std::string> stop;
     std::vector<TokenId> stop_tokens;
     bool ignore_eos = false;
+    TextForm text_form;  ///< what the answer's text is held to
 
     bool stream = false;
     bool include_usage = false;

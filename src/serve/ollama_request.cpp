@@ -3,6 +3,7 @@
 #include "serve/common_fields.h"
 #include "serve/field_reader.h"
 #include "serve/field_rules.h"
+#include "serve/form_fields.h"
 #include "serve/generation_request.h"
 
 namespace cadans::serve {
@@ -14,10 +15,10 @@ constexpr size_t kStopsMax = 64;
 consteval const NumberRule& number_rule(std::string_view name) { return rule(kOllamaNumbers, name); }
 
 constexpr std::array kRefused = {
-    RefusedField{"tools", neutral_if_empty},    RefusedField{"format", neutral_if_empty},
-    RefusedField{"images", neutral_if_empty},   RefusedField{"suffix", neutral_if_empty},
-    RefusedField{"template", neutral_if_empty}, RefusedField{"context", neutral_if_empty},
-    RefusedField{"logprobs", neutral_if_empty}, RefusedField{"top_logprobs", neutral_if_zero},
+    RefusedField{"tools", neutral_if_empty},       RefusedField{"images", neutral_if_empty},
+    RefusedField{"suffix", neutral_if_empty},      RefusedField{"template", neutral_if_empty},
+    RefusedField{"context", neutral_if_empty},     RefusedField{"logprobs", neutral_if_empty},
+    RefusedField{"top_logprobs", neutral_if_zero},
 };
 
 constexpr std::array kRefusedOptions = {
@@ -73,6 +74,7 @@ void read_common(FieldReader& reader, const Catalog& catalog, GenerationRequest&
     read_options(reader, request);
     request.stream = reader.boolean("stream", true);
     request.return_token_ids = false;
+    read_ollama_format(reader, request.text_form);
     read_asker(reader, request);
     refuse(reader, kRefused);
 }

@@ -6,6 +6,7 @@
 #include "serve/common_fields.h"
 #include "serve/field_reader.h"
 #include "serve/field_rules.h"
+#include "serve/form_fields.h"
 #include "serve/generation_request.h"
 
 namespace cadans::serve {
@@ -14,10 +15,6 @@ namespace {
 
 constexpr size_t kStopsMax = 16;
 
-bool neutral_response_format(const Json& value) {
-    if (neutral_if_empty(value)) return true;
-    return value.is_object() && value.contains("type") && value["type"] == "text";
-}
 bool neutral_tool_choice(const Json& value) { return neutral_if_empty(value) || value == "none" || value == "auto"; }
 bool neutral_modalities(const Json& value) {
     return neutral_if_empty(value) || (value.is_array() && value.size() == 1 && value[0] == "text");
@@ -29,17 +26,10 @@ constexpr std::array kRefused = {
     RefusedField{"tool_choice", neutral_tool_choice},
     RefusedField{"functions", neutral_if_empty},
     RefusedField{"function_call", neutral_tool_choice},
-    RefusedField{"response_format", neutral_response_format},
     RefusedField{"modalities", neutral_modalities},
     RefusedField{"audio", neutral_if_empty},
     RefusedField{"web_search_options", neutral_if_empty},
     RefusedField{"suffix", neutral_if_empty},
-    RefusedField{"grammar", neutral_if_empty},
-    RefusedField{"json_schema", neutral_if_empty},
-    RefusedField{"structured_outputs", neutral_if_empty},
-    RefusedField{"guided_json", neutral_if_empty},
-    RefusedField{"guided_regex", neutral_if_empty},
-    RefusedField{"guided_choice", neutral_if_empty},
     RefusedField{"guided_grammar", neutral_if_empty},
     RefusedField{"image_data", neutral_if_empty},
     RefusedField{"prompt_embeds", neutral_if_empty},
@@ -141,6 +131,7 @@ void read_common(FieldReader& reader, const Catalog& catalog, GenerationRequest&
     }
     request.ignore_eos = reader.boolean("ignore_eos", false);
     request.return_token_ids = reader.boolean("return_token_ids", false);
+    read_text_form(reader, request.text_form);
     request.stream = reader.boolean("stream", false);
     read_stream_options(reader, request);
     read_asker(reader, request);

@@ -16,6 +16,7 @@ struct TokenStreamOptions {
     std::vector<std::string> stop;
     std::optional<text::ReasoningStyle> reasoning;  ///< absent: all text is answer
     bool starts_inside = false;                     ///< the prompt has opened the thinking block already
+    bool shows_control = false;                     ///< control tokens are text: a grammar has asked for their spelling
 };
 
 struct TextDelta {
