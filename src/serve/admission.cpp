@@ -59,6 +59,7 @@ Result<AdmittedPrompt> tokenize_chat(const GenerationRequest& request, bool& rea
     options.bos_token = spelling(vocabulary, vocabulary.bos());
     options.eos_token = spelling(vocabulary, vocabulary.eos());
     options.variables = conversation.variables;
+    options.tools = conversation.tools;
     options.now_unix_seconds = unix_seconds();
     Result<std::vector<text::Segment>> segments = model.chat_template->render(conversation.messages, options);
     if (!segments) return std::move(segments).error();
@@ -197,7 +198,7 @@ Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, 
     sequence.sampling = request.sampling;
     sequence.sampling.seed = out.seed;
     Result<std::shared_ptr<Constraint>> constraint =
-        request.model->grammars->get(request.text_form, lead_of(request, out));
+        request.model->grammars->get(request.text_form, request.tools, lead_of(request, out));
     if (!constraint) return std::move(constraint).error();
     sequence.constraint = *std::move(constraint);
     if (request.ignore_eos) forbid_end_tokens(request.model->tokenizer->vocabulary(), sequence.sampling.logit_bias);

@@ -55,7 +55,7 @@ Drawn draw(Constraint& constraint, const text::Vocabulary& vocabulary, uint64_t 
 }
 
 std::shared_ptr<Constraint> made(GrammarShelf& shelf, const TextForm& form, Lead lead = Lead::none) {
-    auto got = shelf.get(form, lead);
+    auto got = shelf.get(form, {}, lead);
     EXPECT_TRUE(got.has_value()) << got.error().message;
     return got ? *got : nullptr;
 }
@@ -146,7 +146,7 @@ TEST(answer_grammar, a_vocabulary_that_cannot_write_every_byte_is_refused_in_wor
     data.token_types['{'] = 5;  // unused
     const text::Vocabulary vocabulary = vocabulary_of(std::move(data));
     GrammarShelf shelf(vocabulary, std::nullopt);
-    const auto got = shelf.get({.kind = Kind::json_object, .field = "response_format"}, Lead::none);
+    const auto got = shelf.get({.kind = Kind::json_object, .field = "response_format"}, {}, Lead::none);
     ASSERT_FALSE(got.has_value());
     EXPECT_EQ(got.error().code, ErrorCode::unsupported);
     EXPECT_EQ(got.error().where, "response_format");
@@ -174,7 +174,7 @@ TEST(answer_grammar, refusals_name_field_and_place) {
               "format#/pattern: "},
           Bad{{.kind = Kind::schema, .schema = false, .field = "format"}, "format#", "format#: "},
           Bad{{.kind = Kind::regex, .source = std::string(300'000, 'a'), .field = "regex"}, "regex", "allowed"}}) {
-        const auto got = shelf.get(bad.form, Lead::none);
+        const auto got = shelf.get(bad.form, {}, Lead::none);
         ASSERT_FALSE(got.has_value()) << bad.word;
         EXPECT_EQ(got.error().where, bad.where) << got.error().message;
         EXPECT_NE(got.error().message.find(bad.word), std::string::npos) << got.error().message;

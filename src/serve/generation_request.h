@@ -17,6 +17,7 @@
 #include "serve/grammar_shelf.h"
 #include "serve/http_message.h"
 #include "serve/model_card.h"
+#include "serve/tool_use.h"
 #include "text/reasoning.h"
 
 namespace cadans::serve {
@@ -36,6 +37,7 @@ using PromptIds = std::vector<TokenId>;
 struct Conversation {
     nlohmann::ordered_json messages;   ///< array of {"role", "content", …}, checked
     nlohmann::ordered_json variables;  ///< more names for the template: an object or null
+    nlohmann::ordered_json tools;      ///< those that it is to show; null: none
     bool add_generation_prompt = true;
 };
 
@@ -57,6 +59,7 @@ struct ServedModel : ModelCard {
 
     std::vector<TokenId> markers;                   ///< what the template marks turns with
     std::optional<text::ReasoningStyle> reasoning;  ///< how it marks thinking
+    CallFormat calls;                               ///< how it calls tools
     std::unique_ptr<GrammarShelf> grammars;         ///< what its answers are held to; thread-safe
 
   private:
@@ -81,6 +84,7 @@ struct GenerationRequest {
     std::vector<TokenId> stop_tokens;
     bool ignore_eos = false;
     TextForm text_form;  ///< what the answer's text is held to
+    ToolUse tools;       ///< what it may call
 
     bool stream = false;
     bool include_usage = false;

@@ -10,10 +10,24 @@ namespace cadans::serve {
 
 namespace {
 
-void write_message(JsonWriter& json, bool chat, std::string_view content, std::string_view thinking) {
+void write_calls(JsonWriter& json, std::span<const CallText> calls) {
+    json.key("tool_calls").array();
+    for (const CallText& call : calls) {
+        json.object().key("id").text(call.id);
+        json.key("function").object().key("index").number(call.index).key("name").text(call.name);
+        json.key("arguments").raw(call.arguments).close();
+        json.close();
+    }
+    json.close();
+}
+
+/// `calls`: whole ones.
+void write_message(JsonWriter& json, bool chat, std::string_view content, std::string_view thinking,
+                   std::span<const CallText> calls = {}) {
     if (chat) json.key("message").object().key("role").text("assistant");
     json.key(chat ? "content" : "response").text(content);
     if (!thinking.empty()) json.key("thinking").text(thinking);
+    if (!calls.empty()) write_calls(json, calls);
     if (chat) json.close();
 }
 
@@ -38,7 +52,7 @@ void OllamaWriter::append_line(std::string& out, const ChoiceText& piece, const 
     json.object();
     json.key("model").text(head_.model);
     json.key("created_at").text(timestamp(head_.created));
-    write_message(json, chat_, piece.content, piece.reasoning);
+    write_message(json, chat_, piece.content, piece.reasoning, piece.calls);
     json.key("done").boolean(done_reason != nullptr);
     if (done_reason != nullptr) json.key("done_reason").text(done_reason);
     if (closing != nullptr) {
@@ -49,13 +63,28 @@ void OllamaWriter::append_line(std::string& out, const ChoiceText& piece, const 
     json.close();
 }
 
+/// The piece with the calls that are whole by now: arguments are an object here and cannot come in parts. Those of a
+/// call that was cut never come.
+ChoiceText OllamaWriter::complete_calls(const ChoiceText& piece) {
+    ChoiceText out = piece;
+    out.calls.clear();
+    for (const CallText& call : piece.calls) {
+        if (call.first) begun_ = call;
+        if (!call.first) begun_.arguments += call.arguments;
+        if (call.last) out.calls.push_back(std::move(begun_));
+    }
+    return out;
+}
+
 void OllamaWriter::text(std::string& out, const ChoiceText& piece) {
-    append_line(out, piece, nullptr, nullptr);
+    const ChoiceText whole = complete_calls(piece);
+    if (!piece.calls.empty() && !whole.has_text()) return;
+    append_line(out, whole, nullptr, nullptr);
     out += '\n';
 }
 
 void OllamaWriter::finish(std::string& out, const ChoiceText& rest, FinishReason reason, const Closing* closing) {
-    append_line(out, rest, finish_name(reason), closing);
+    append_line(out, complete_calls(rest), finish_name(reason), closing);
     out += '\n';
 }
 
@@ -70,7 +99,7 @@ void OllamaWriter::error(std::string& out, const Error& error) {
 std::string OllamaWriter::whole(std::span<const ChoiceText> choices, std::span<const FinishReason> reasons,
                                 const Closing& closing) {
     std::string out;
-    append_line(out, choices.front(), finish_name(reasons.front()), &closing);
+    append_line(out, complete_calls(choices.front()), finish_name(reasons.front()), &closing);
     return out;
 }
 
@@ -93,7 +122,10 @@ std::unique_ptr<AnswerWriter> make_answer_writer(AnswerHead head) {
     return std::make_unique<OllamaWriter>(std::move(head));
 }
 
-const char* finish_name(FinishReason reason) noexcept { return reason == FinishReason::length ? "length" : "stop"; }
+const char* finish_name(FinishReason reason, bool called) noexcept {
+    if (reason == FinishReason::length) return "length";
+    return called ? "tool_calls" : "stop";
+}
 
 std::string timestamp(int64_t unix_seconds) {
     const auto seconds = static_cast<time_t>(unix_seconds);

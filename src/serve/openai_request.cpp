@@ -8,6 +8,7 @@
 #include "serve/field_rules.h"
 #include "serve/form_fields.h"
 #include "serve/generation_request.h"
+#include "serve/tool_fields.h"
 
 namespace cadans::serve {
 
@@ -15,17 +16,15 @@ namespace {
 
 constexpr size_t kStopsMax = 16;
 
-bool neutral_tool_choice(const Json& value) { return neutral_if_empty(value) || value == "none" || value == "auto"; }
+bool neutral_function_call(const Json& value) { return neutral_if_empty(value) || value == "none" || value == "auto"; }
 bool neutral_modalities(const Json& value) {
     return neutral_if_empty(value) || (value.is_array() && value.size() == 1 && value[0] == "text");
 }
 
 // What asks for a different answer than ours would be.
 constexpr std::array kRefused = {
-    RefusedField{"tools", neutral_if_empty},
-    RefusedField{"tool_choice", neutral_tool_choice},
     RefusedField{"functions", neutral_if_empty},
-    RefusedField{"function_call", neutral_tool_choice},
+    RefusedField{"function_call", neutral_function_call},
     RefusedField{"modalities", neutral_modalities},
     RefusedField{"audio", neutral_if_empty},
     RefusedField{"web_search_options", neutral_if_empty},
@@ -231,11 +230,12 @@ void read_conversation(FieldReader& reader, GenerationRequest& request) {
                                            "\" has no chat template: use /v1/completions, or start the server with "
                                            "--chat-template FILE",
                                        "messages"));
-    Result<Json> read = read_messages(*messages, model.chat_template->wants_content_parts());
+    read_tools(reader, request.tools);
+    if (reader.failed()) return;
+    Result<Conversation> read = read_messages(*messages, *request.model, request.tools);
     if (!read) return reader.fail(std::move(read).error());
-    if (read->empty()) return reader.fail(bad_input("messages: the list is empty", "messages"));
-    Conversation conversation;
-    conversation.messages = *std::move(read);
+    if (read->messages.empty()) return reader.fail(bad_input("messages: the list is empty", "messages"));
+    Conversation conversation = *std::move(read);
     conversation.variables = read_template_variables(reader);
     conversation.add_generation_prompt = reader.boolean("add_generation_prompt", true);
     request.prompt = std::move(conversation);
@@ -270,6 +270,9 @@ Result<GenerationRequest> parse_completion_request(const Json& body, const Catal
     read_common(reader, catalog, request);
     if (reader.failed()) return reader.take_error();
     read_best_of(reader, request);
+    constexpr std::array kChatOnly = {RefusedField{"tools", neutral_if_empty},
+                                      RefusedField{"tool_choice", neutral_function_call}};
+    refuse(reader, kChatOnly);
     read_prompt(reader, request);
     request.add_special = reader.boolean("add_special_tokens", true);
     request.parse_special = reader.boolean("parse_special", true);
