@@ -58,6 +58,7 @@ struct Event {
     StepId step{};
     Nanos begin = 0;  ///< step_begin, step_share: when the step began
     Nanos time = 0;   ///< when it happened (of a step: its end)
+    Nanos mask = 0;   ///< step_begin: of the step, waiting for masks of constraints
     uint32_t rows = 0;
     uint32_t position = 0;                 ///< token: its absolute position; step_share: prompt tokens computed so far
     uint32_t cached = 0;                   ///< step_share: prompt tokens that came from cached pages

@@ -78,11 +78,13 @@ struct ItemResult {
 struct StepResult {
     StepId id{};
     Nanos begin = 0, end = 0;
+    Nanos mask = 0;                    ///< of it: all waited for the masks of constraints
     std::vector<ItemResult> items;     ///< as in the plan
     std::vector<TokenScore> accepted;  ///< next tokens; logprob and top only where asked for
     std::vector<TokenScore> scores;    ///< of known tokens, by position
 
     void clear() noexcept {
+        mask = 0;
         items.clear();
         accepted.clear();
         scores.clear();

@@ -22,6 +22,7 @@ struct StepPart {
     Nanos begin = 0, end = 0;
     std::array<uint32_t, kPhases> rows{};  ///< of everybody
     std::array<uint32_t, kPhases> mine{};  ///< of this request, all its sequences together
+    Nanos mask = 0;                        ///< of its time: waiting for masks of grammars
     uint32_t recomputed = 0;               ///< of `mine`: computed before, lost to a preemption
     uint32_t rejected = 0;                 ///< of `mine`: drafts not accepted
 };

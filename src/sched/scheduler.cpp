@@ -395,6 +395,7 @@ void Scheduler::commit(const StepResult& result, Nanos, std::vector<Event>& even
     step.step = result.id;
     step.begin = result.begin;
     step.time = result.end;
+    step.mask = result.mask;
     step.rows = plan_.rows();
     step.rows_by_phase = plan_.rows_by_phase;
     events.push_back(step);
