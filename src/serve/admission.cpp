@@ -18,7 +18,7 @@ std::string spelling(const text::Vocabulary& vocabulary, std::optional<TokenId> 
 bool is_chat(const GenerationRequest& request) { return std::holds_alternative<Conversation>(request.prompt); }
 
 const char* prompt_field(const GenerationRequest& request) {
-    const bool messages = request.form == AnswerForm::chat || request.form == AnswerForm::ollama_chat;
+    const bool messages = request.form != AnswerForm::completion && request.form != AnswerForm::ollama_generate;
     return messages ? "messages" : "prompt";
 }
 
@@ -169,6 +169,15 @@ Lead lead_of(const GenerationRequest& request, const Admitted& admitted) {
 }
 
 }  // namespace
+
+Result<size_t> count_prompt(const GenerationRequest& request) {
+    bool reasoning_open = false;
+    Result<std::vector<AdmittedPrompt>> prompts = tokenize_all(request, reasoning_open);
+    if (!prompts) return std::move(prompts).error();
+    size_t tokens = 0;
+    for (const AdmittedPrompt& prompt : *prompts) tokens += prompt.ids.size();
+    return tokens;
+}
 
 Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, runtime::Inbox& inbox,
                        metrics::RequestRecord& record) {

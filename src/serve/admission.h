@@ -39,4 +39,7 @@ struct Admitted {
 Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, runtime::Inbox& inbox,
                        metrics::RequestRecord& record);
 
+/// The tokens that its prompts have. Errors as admit(), of the text alone. Thread-safe.
+Result<size_t> count_prompt(const GenerationRequest& request);
+
 }  // namespace cadans::serve

@@ -31,12 +31,16 @@ struct CallText {
     bool first = false, last = false;
 };
 
+/// The pieces of each call joined. An answer that was cut may end in one whose arguments are not whole.
+std::vector<CallText> whole_calls(std::span<const CallText> pieces);
+
 /// What one choice has to show since the last frame; in an answer that does not stream, all of it.
 struct ChoiceText {
     uint32_t index = 0;
     std::string content, reasoning;
     std::vector<CallText> calls;
     bool called = false;                  ///< in all: it has begun to call a tool
+    std::string stopped_by;               ///< the stop string that ended it
     std::vector<TokenId> ids;             ///< generated ones
     std::vector<ScoredToken> scored;      ///< of the prompt too, with echo
     std::span<const TokenId> prompt_ids;  ///< of its prompt; given with the first frame only
@@ -74,6 +78,7 @@ struct AnswerHead {
     bool logprobs = false;
     uint8_t top_logprobs = 0;
     bool return_token_ids = false;
+    uint32_t prompt_tokens = 0;  ///< of all prompts
     const text::Vocabulary* vocabulary = nullptr;
 };
 

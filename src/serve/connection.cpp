@@ -246,7 +246,7 @@ asio::awaitable<Connection::Next> Connection::answer(HttpRequest request, bool k
                                        {core_.metrics, core_.archive, core_.board, core_.spans});
     if (!started) {
         core_.metrics.count_refused();
-        const Dialect dialect = request.path.starts_with("/api/") ? Dialect::ollama : Dialect::openai;
+        const Dialect dialect = dialect_of(request.path);
         const bool sent = co_await send_reply(request, error_reply(started.error(), dialect), keep);
         co_return sent&& keep ? Next::keep : Next::close;
     }

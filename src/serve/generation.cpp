@@ -50,6 +50,8 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
       seed_(admitted.seed),
       record_(std::move(record)) {
     const text::Vocabulary& vocabulary = request_.model->tokenizer->vocabulary();
+    uint32_t prompt_tokens = 0;
+    for (const AdmittedPrompt& prompt : prompts_) prompt_tokens += static_cast<uint32_t>(prompt.ids.size());
     writer_ = make_answer_writer({.form = request_.form,
                                   .id = id_,
                                   .model = request_.model->name,
@@ -58,6 +60,7 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
                                   .logprobs = request_.logprobs,
                                   .top_logprobs = request_.sampling.top_logprobs,
                                   .return_token_ids = request_.return_token_ids,
+                                  .prompt_tokens = prompt_tokens,
                                   .vocabulary = &vocabulary});
     TokenStreamOptions options;
     options.stop = request_.stop;
@@ -270,6 +273,7 @@ void Generation::on_token(Choice& choice, const Event& event) {
         return;
     TextDelta delta = choice.stream.push(token);
     const bool stopped = delta.stopped;
+    if (stopped) choice.pending.stopped_by = request_.stop[delta.which];
     take_text(choice, std::move(delta));
     if (!stopped) return;
     choice.reason = FinishReason::stop;

@@ -23,10 +23,10 @@
 namespace cadans::serve {
 
 /// Which route's form the answer takes.
-enum class AnswerForm : uint8_t { chat, completion, ollama_chat, ollama_generate };
+enum class AnswerForm : uint8_t { chat, completion, ollama_chat, ollama_generate, messages };
 
 constexpr const char* name(AnswerForm form) noexcept {
-    constexpr const char* kNames[] = {"chat", "completion", "ollama_chat", "ollama_generate"};
+    constexpr const char* kNames[] = {"chat", "completion", "ollama_chat", "ollama_generate", "messages"};
     return kNames[static_cast<uint8_t>(form)];
 }
 
@@ -118,6 +118,9 @@ class Catalog {
 /// Bodies of `/v1/chat/completions` and `/v1/completions`. Thread-safe.
 Result<GenerationRequest> parse_chat_request(const nlohmann::ordered_json& body, const Catalog& catalog);
 Result<GenerationRequest> parse_completion_request(const nlohmann::ordered_json& body, const Catalog& catalog);
+
+/// Body of `/v1/messages`, Anthropic's. Thread-safe.
+Result<GenerationRequest> parse_anthropic_messages(const nlohmann::ordered_json& body, const Catalog& catalog);
 
 /// Bodies of `/api/chat` and `/api/generate`. Thread-safe.
 Result<GenerationRequest> parse_ollama_chat(const nlohmann::ordered_json& body, const Catalog& catalog);

@@ -237,15 +237,8 @@ void OpenAiWriter::append_whole_choice(std::string& out, const ChoiceText& choic
         append_string(out, "reasoning_content", choice.reasoning);
     }
     if (!choice.calls.empty()) {
-        std::vector<CallText> whole;
-        for (const CallText& piece : choice.calls) {
-            if (piece.first)
-                whole.push_back(piece);
-            else
-                whole.back().arguments += piece.arguments;
-        }
         out += ',';
-        append_calls(out, whole, false);
+        append_calls(out, whole_calls(choice.calls), false);
     }
     out += ",\"refusal\":null}";
     append_logprobs(out, choice);

@@ -49,6 +49,7 @@ TextDelta TokenStream::pass(std::string_view text) {
     if (text.empty()) return out;
     text::StopOutput safe = stops_.push(text);
     out.stopped = safe.stopped;
+    out.which = safe.which;
     if (!splitter_) {
         out.content = std::move(safe.text);
         return out;

@@ -22,6 +22,7 @@ struct TokenStreamOptions {
 struct TextDelta {
     std::string content, reasoning;
     bool stopped = false;  ///< a stop string is complete: nothing follows
+    size_t which = 0;      ///< its place in the list, when stopped
 };
 
 /// Whole characters only, nothing of a stop string, thinking apart. Thread rule: one thread. Borrows the vocabulary.

@@ -50,22 +50,10 @@ void read_tool(FieldReader& reader, const Json& given, const std::string& where,
     if (function == nullptr || !function->is_object())
         return reader.fail(bad_input(where + ".function: an object with a name is needed", where + ".function"));
     FieldReader inner(*function, where + ".function");
-    Tool tool;
-    tool.name = inner.string("name");
+    const std::string name = inner.string("name");
     inner.string("description");
     if (inner.failed()) return reader.fail(inner.take_error());
-    const std::string at = where + ".function.name";
-    if (!is_name(tool.name))
-        return reader.fail(
-            bad_input(at + ": 1 to " + std::to_string(kNameMax) + " of A-Z a-z 0-9 _ - . were expected", at));
-    if (std::ranges::find(out.tools, tool.name, &Tool::name) != out.tools.end())
-        return reader.fail(bad_input(at + ": \"" + tool.name + "\" is there already", at));
-    const Json* parameters = inner.find("parameters");
-    tool.field = where + ".function.parameters";
-    if (parameters != nullptr && !parameters->is_object())
-        return reader.fail(bad_input(tool.field + ": a schema was expected, got " + describe(*parameters), tool.field));
-    tool.parameters = object_schema(parameters);
-    out.tools.push_back(std::move(tool));
+    add_tool(reader, name, inner.find("parameters"), where + ".function.name", where + ".function.parameters", out);
 }
 
 void read_choice(FieldReader& reader, const Json& choice, ToolUse& out) {
@@ -135,6 +123,19 @@ std::string told(const ToolUse& use) {
 }
 
 }  // namespace
+
+void add_tool(FieldReader& reader, std::string name, const Json* parameters, const std::string& name_field,
+              std::string parameters_field, ToolUse& out) {
+    if (!is_name(name))
+        return reader.fail(bad_input(
+            name_field + ": 1 to " + std::to_string(kNameMax) + " of A-Z a-z 0-9 _ - . were expected", name_field));
+    if (std::ranges::find(out.tools, name, &Tool::name) != out.tools.end())
+        return reader.fail(bad_input(name_field + ": \"" + name + "\" is there already", name_field));
+    if (parameters != nullptr && !parameters->is_object())
+        return reader.fail(
+            bad_input(parameters_field + ": a schema was expected, got " + describe(*parameters), parameters_field));
+    out.tools.push_back({std::move(name), object_schema(parameters), std::move(parameters_field)});
+}
 
 void choose_tool(FieldReader& reader, const std::string& name, ToolUse& out) {
     const auto found = std::ranges::find(out.tools, name, &Tool::name);

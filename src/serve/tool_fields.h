@@ -10,6 +10,10 @@ namespace cadans::serve {
 /// "parameters"}}; the choice is "none", "auto", "required" or {"type": "function", "function": {"name"}}.
 void read_tools(FieldReader& reader, ToolUse& out);
 
+/// One more that may be called. `parameters`: null where it takes none; the fields say where each stands in the body.
+void add_tool(FieldReader& reader, std::string name, const Json* parameters, const std::string& name_field,
+              std::string parameters_field, ToolUse& out);
+
 /// Tools of which `name` alone may be called; an error where there is none.
 void choose_tool(FieldReader& reader, const std::string& name, ToolUse& out);
 
