@@ -1,5 +1,6 @@
 """Tools from outside: official clients hold a conversation with two tools, streamed and not, through each model's own call format."""
 import json
+import subprocess
 
 import jsonschema
 import pytest
@@ -204,3 +205,23 @@ def test_the_ollama_client_holds_a_conversation(server):
                 talked += 1
                 check_call(call.function.name, dict(call.function.arguments))
                 messages.append({"role": "tool", "content": answer_of(call.function.name, {}), "tool_name": call.function.name})
+
+
+@pytest.mark.slow
+def test_the_npm_clients_hold_conversations(server):
+    node, clients = models.HERE.parent / ".venv" / "bin" / "node", models.HERE / "clients"
+    if not node.exists():
+        pytest.skip("Node is not installed (tools/setup test)")
+    result = subprocess.run([str(node), str(clients / "tools_client.mjs"), server.url, json.dumps(TOOLS)], capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    seen = json.loads(result.stdout)
+    whole = [turn for turn in seen["turns"] if turn["finish"] == "tool_calls"]
+    assert len(whole) >= 2
+    for turn in whole:
+        assert turn["calls"] == turn["streamed"] != []
+        for call in turn["calls"]:
+            check_call(call["name"], json.loads(call["arguments"]))
+    for talk in seen["ollama"]:
+        assert talk["whole"] == talk["streamed"] and talk["text"].split() == talk["pieces"].split()
+        for call in talk["whole"]:
+            check_call(call["name"], call["arguments"])
