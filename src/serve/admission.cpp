@@ -18,8 +18,9 @@ std::string spelling(const text::Vocabulary& vocabulary, std::optional<TokenId> 
 bool is_chat(const GenerationRequest& request) { return std::holds_alternative<Conversation>(request.prompt); }
 
 const char* prompt_field(const GenerationRequest& request) {
-    const bool messages = request.form != AnswerForm::completion && request.form != AnswerForm::ollama_generate;
-    return messages ? "messages" : "prompt";
+    if (request.form == AnswerForm::responses) return "input";
+    const bool text = request.form == AnswerForm::completion || request.form == AnswerForm::ollama_generate;
+    return text ? "prompt" : "messages";
 }
 
 // What one request may use, and who says so.

@@ -79,6 +79,7 @@ struct AnswerHead {
     uint8_t top_logprobs = 0;
     bool return_token_ids = false;
     uint32_t prompt_tokens = 0;  ///< of all prompts
+    std::string echoed = {};     ///< GenerationRequest's
     const text::Vocabulary* vocabulary = nullptr;
 };
 

@@ -53,6 +53,7 @@ std::span<const Route> Doors::routes() noexcept {
         Route{"GET", "/v1/models/*", &Doors::model, "one model"},
         Route{"POST", "/v1/chat/completions", &Doors::chat, "answer a conversation"},
         Route{"POST", "/v1/completions", &Doors::completion, "continue a text"},
+        Route{"POST", "/v1/responses", &Doors::responses, "answer a list of items"},
         Route{"POST", "/v1/messages", &Doors::anthropic_messages, "Anthropic: answer a conversation"},
         Route{"POST", "/v1/messages/count_tokens", &Doors::anthropic_count, "Anthropic: tokens of a conversation"},
         Route{"POST", "/tokenize", &Doors::tokenize, "text to token ids"},
@@ -152,6 +153,9 @@ Opened Doors::chat(const HttpRequest& request) {
 }
 Opened Doors::completion(const HttpRequest& request) {
     return generate(request, parse_completion_request, "cmpl-", Dialect::openai);
+}
+Opened Doors::responses(const HttpRequest& request) {
+    return generate(request, parse_responses, "resp_", Dialect::openai);
 }
 Opened Doors::anthropic_messages(const HttpRequest& request) {
     return generate(request, parse_anthropic_messages, "msg_", Dialect::anthropic);

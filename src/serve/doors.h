@@ -109,6 +109,7 @@ class Doors {
     Opened tokenizer_info(const HttpRequest&);
     Opened apply_template(const HttpRequest&);
 
+    Opened responses(const HttpRequest&);
     Opened anthropic_messages(const HttpRequest&);
     Opened anthropic_count(const HttpRequest&);
 

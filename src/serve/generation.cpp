@@ -61,6 +61,7 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
                                   .top_logprobs = request_.sampling.top_logprobs,
                                   .return_token_ids = request_.return_token_ids,
                                   .prompt_tokens = prompt_tokens,
+                                  .echoed = request_.echoed,
                                   .vocabulary = &vocabulary});
     TokenStreamOptions options;
     options.stop = request_.stop;

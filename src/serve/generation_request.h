@@ -23,10 +23,10 @@
 namespace cadans::serve {
 
 /// Which route's form the answer takes.
-enum class AnswerForm : uint8_t { chat, completion, ollama_chat, ollama_generate, messages };
+enum class AnswerForm : uint8_t { chat, completion, ollama_chat, ollama_generate, messages, responses };
 
 constexpr const char* name(AnswerForm form) noexcept {
-    constexpr const char* kNames[] = {"chat", "completion", "ollama_chat", "ollama_generate", "messages"};
+    constexpr const char* kNames[] = {"chat", "completion", "ollama_chat", "ollama_generate", "messages", "responses"};
     return kNames[static_cast<uint8_t>(form)];
 }
 
@@ -96,6 +96,7 @@ struct GenerationRequest {
     bool load_only = false;           ///< Ollama: an empty prompt only asks for the model
     std::optional<Nanos> keep_alive;  ///< how long its model then stays idle; absent: as is usual here
 
+    std::string echoed;  ///< of `responses`: what its answer tells of the request, as members of a JSON object
     Priority priority = Priority::normal;
     std::string user;
     bool cache_prompt = true;  ///< llama-server's: false neither takes from cached prefixes nor leaves any
@@ -118,6 +119,9 @@ class Catalog {
 /// Bodies of `/v1/chat/completions` and `/v1/completions`. Thread-safe.
 Result<GenerationRequest> parse_chat_request(const nlohmann::ordered_json& body, const Catalog& catalog);
 Result<GenerationRequest> parse_completion_request(const nlohmann::ordered_json& body, const Catalog& catalog);
+
+/// Body of `/v1/responses`. Thread-safe.
+Result<GenerationRequest> parse_responses(const nlohmann::ordered_json& body, const Catalog& catalog);
 
 /// Body of `/v1/messages`, Anthropic's. Thread-safe.
 Result<GenerationRequest> parse_anthropic_messages(const nlohmann::ordered_json& body, const Catalog& catalog);

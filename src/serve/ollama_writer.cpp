@@ -6,6 +6,7 @@
 #include "serve/anthropic_writer.h"
 #include "serve/json_writer.h"
 #include "serve/openai_writer.h"
+#include "serve/responses_writer.h"
 
 namespace cadans::serve {
 
@@ -120,6 +121,7 @@ std::string ollama_loaded(const AnswerHead& head, const char* reason, const metr
 std::unique_ptr<AnswerWriter> make_answer_writer(AnswerHead head) {
     if (head.form == AnswerForm::chat || head.form == AnswerForm::completion)
         return std::make_unique<OpenAiWriter>(std::move(head));
+    if (head.form == AnswerForm::responses) return std::make_unique<ResponsesWriter>(std::move(head));
     if (head.form == AnswerForm::messages) return std::make_unique<AnthropicWriter>(std::move(head));
     return std::make_unique<OllamaWriter>(std::move(head));
 }
