@@ -62,12 +62,14 @@ ModelId CpuExecutor::add(const model::Model& model, const std::vector<uint32_t>&
 
 ModelId CpuExecutor::reserve() {
     models_.emplace_back();
+    vocab_.push_back(0);
     return ModelId{static_cast<uint16_t>(models_.size() - 1)};
 }
 
 void CpuExecutor::place(ModelId id, const model::Model& model, const std::vector<uint32_t>& pages_of_group) {
     check(index(id) < models_.size() && models_[index(id)] == nullptr, "a model is placed once, until it is removed");
     models_[index(id)] = std::make_unique<Resident>(model, pages_of_group, k_, pool_, limits_);
+    vocab_[index(id)] = model.spec().vocab;
 }
 
 void CpuExecutor::remove(ModelId id) { models_[index(id)].reset(); }
@@ -85,14 +87,30 @@ void CpuExecutor::submit(const StepPlan& plan) {
     result_.id = plan.id;
     result_.begin = steady_now();
     for (const StepItem& item : plan.items) result_.items.push_back({.seq = item.seq, .computed = item.count});
+    masks_.begin(plan.items, vocab_);
     for (const PageCopy& copy : plan.copies) models_[index(copy.model)]->arena.copy(copy.group, copy.from, copy.to);
     // Only models that the plan names are looked at: another may be coming or going.
     for (uint16_t m = 0; m < models_.size(); m++) {
         const auto names = [m](const StepItem& item) { return item.model == ModelId{m}; };
         if (std::any_of(plan.items.begin(), plan.items.end(), names)) run_model(*models_[m], plan, ModelId{m});
     }
+    take_drawn(plan);
     result_.end = steady_now();
     finished_ = true;
+}
+
+/// What was drawn moves each constrained item on.
+void CpuExecutor::take_drawn(const StepPlan& plan) {
+    masks_.wait();
+    for (size_t i = 0; i < plan.items.size(); i++) {
+        const StepItem& item = plan.items[i];
+        ItemResult& out = result_.items[i];
+        if (item.constraint == nullptr || !item.sample || out.failed || out.stuck) continue;
+        out.constraint_at = item.constraint_at;
+        for (uint32_t t = out.accepted_begin; t < out.accepted_end; t++)
+            out.constraint_at = item.constraint->after(out.constraint_at, result_.accepted[t].token);
+        out.complete = item.constraint->complete(out.constraint_at);
+    }
 }
 
 const StepResult* CpuExecutor::poll() {
@@ -130,6 +148,9 @@ void CpuExecutor::run_model(Resident& resident, const StepPlan& plan, ModelId id
         out.accepted_end = static_cast<uint32_t>(result_.accepted.size());
         mine++;
     }
+    const Nanos computed = steady_now();
+    masks_.wait();
+    result_.mask += steady_now() - computed;
     read_rows(resident);
 }
 
@@ -149,7 +170,12 @@ void CpuExecutor::read_rows(Resident& resident) {
                 const float* logits = resident.logits.data() + i * vocab;
                 Sampler& sampler = resident.samplers[thread];
                 if (reading.sample) {
-                    reading.ok = sampler.sample(logits, *item.sampling, item.known, *reading.score);
+                    const bool may = masks_.some(reading.result);
+                    if (may)
+                        reading.ok = sampler.sample(logits, *item.sampling, item.known, *reading.score,
+                                                    masks_.mask(reading.result));
+                    else
+                        result_.items[reading.result].stuck = true;
                 } else {
                     const uint32_t position = resident.batch.position[reading.row];
                     reading.ok =

@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "engine/forward.h"
 #include "engine/limits.h"
+#include "engine/mask_maker.h"
 #include "engine/sampler.h"
 #include "flow/executor.h"
 #include "kernels/table.h"
@@ -18,7 +19,7 @@ namespace cadans::engine {
 ///
 /// A model may come and go while steps of others run: place() and remove() may be called on another thread than the
 /// steps', one at a time, when no step that names the model runs or is to come before they are done. Thread rule else:
-/// one thread. No allocation in a step.
+/// one thread. No allocation in a step, but where a constraint comes to a state that is new.
 class CpuExecutor final : public Executor {
   public:
     /// table and pool outlive this object.
@@ -47,11 +48,14 @@ class CpuExecutor final : public Executor {
     struct Resident;
     void run_model(Resident& resident, const StepPlan& plan, ModelId id);
     void read_rows(Resident& resident);
+    void take_drawn(const StepPlan& plan);
 
     const kernels::KernelTable& k_;
     ThreadPool& pool_;
     EngineLimits limits_;
     std::vector<std::unique_ptr<Resident>> models_;
+    std::vector<uint32_t> vocab_;  ///< of each model, by its number; 0: not there
+    MaskMaker masks_;
     StepResult result_;
     bool finished_ = false;
 };

@@ -12,7 +12,7 @@
 namespace cadans::engine {
 namespace {
 
-constexpr float kForbidden = -1e30F;   // the logit of a token that a bias of -inf takes out: still a number
+constexpr float kForbidden = -1e30F;   // the logit of a token that a bias of -inf or a mask takes out: still a number
 constexpr float kAllowed = -1e29F;     // every other logit is above this
 constexpr float kGreedyBelow = 1e-6F;  // noise tells no two logits apart at this temperature; below it, they overflow
 
@@ -35,14 +35,15 @@ bool Sampler::finite(const float* logits) const {
     return largest != 0x7F800000U;
 }
 
-bool Sampler::sample(const float* logits, const SamplingParams& params, std::span<const TokenId> known,
-                     TokenScore& out) {
+bool Sampler::sample(const float* logits, const SamplingParams& params, std::span<const TokenId> known, TokenScore& out,
+                     std::span<const uint64_t> allowed) {
     if (!finite(logits)) return false;
     const float* choose_from = logits;
-    if (!params.logit_bias.empty() || params.repeat_penalty != 1.0F || params.presence_penalty != 0.0F ||
-        params.frequency_penalty != 0.0F) {
+    if (!allowed.empty() || !params.logit_bias.empty() || params.repeat_penalty != 1.0F ||
+        params.presence_penalty != 0.0F || params.frequency_penalty != 0.0F) {
         std::copy_n(logits, vocab_, adjusted_.data());
         adjust(adjusted_.data(), params, known);
+        if (!allowed.empty()) forbid(adjusted_.data(), allowed);
         choose_from = adjusted_.data();
     }
     size_t token = vocab_;
@@ -75,6 +76,20 @@ void Sampler::write_scores(const float* logits, TokenId token, uint8_t top, Toke
     const size_t n = best(logits, top, std::numeric_limits<float>::lowest());
     for (size_t i = 0; i < n; i++) out.top[i] = {TokenId{candidates_[i].id}, candidates_[i].logit - log_sum};
     out.top_count = static_cast<uint8_t>(n);
+}
+
+void Sampler::forbid(float* logits, std::span<const uint64_t> allowed) const {
+    for (uint32_t first = 0; first < vocab_; first += 64) {
+        const uint64_t bits = allowed[first / 64];
+        if (bits == ~uint64_t{0}) continue;
+        const uint32_t end = std::min(first + 64, vocab_);
+        if (bits == 0) {
+            std::fill(logits + first, logits + end, kForbidden);
+            continue;
+        }
+        for (uint32_t i = first; i < end; i++)
+            if ((bits >> (i - first) & 1) == 0) logits[i] = kForbidden;
+    }
 }
 
 void Sampler::adjust(float* logits, const SamplingParams& params, std::span<const TokenId> known) {

@@ -19,11 +19,13 @@ class Sampler {
     /// The token that follows `known`, whose position will be known.size(): a pure function of its arguments.
     ///
     /// logits  [vocab] f32
+    /// allowed bit i: token i may be drawn; empty: all may. At least one of them has no bias of -inf
     /// out     gets the token; its log-probabilities, from the raw logits, only where `params` asks for them
     /// Returns false where a logit is not a finite number: there is no honest choice then.
-    /// Cost    greedy: two passes over the logits; sampled: two more; top-k and top-p one more each
+    /// Cost    greedy: two passes over the logits; sampled: two more; top-k and top-p one more each; a mask one more
     /// Source  Gumbel-max (Maddison et al. 2014); nucleus: Holtzman et al. 2020; min-p: Nguyen et al. 2024
-    bool sample(const float* logits, const SamplingParams& params, std::span<const TokenId> known, TokenScore& out);
+    bool sample(const float* logits, const SamplingParams& params, std::span<const TokenId> known, TokenScore& out,
+                std::span<const uint64_t> allowed = {});
 
     /// The log-probability of `token` and of the `top` best. False where a logit is not finite.
     bool score(const float* logits, TokenId token, uint8_t top, TokenScore& out);
@@ -35,6 +37,7 @@ class Sampler {
     };
     bool finite(const float* logits) const;
     void write_scores(const float* logits, TokenId token, uint8_t top, TokenScore& out);
+    void forbid(float* logits, std::span<const uint64_t> allowed) const;
     void adjust(float* logits, const SamplingParams& params, std::span<const TokenId> known);
     float lowest_kept(const float* logits, const SamplingParams& params);
     float nucleus_floor(const float* logits, float top_p, float temperature, float largest, float floor);

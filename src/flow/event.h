@@ -12,11 +12,12 @@
 namespace cadans {
 
 enum class FinishReason : uint8_t {
-    stop,       ///< an end token, or (decided at the door) a stop string
+    stop,       ///< an end token, a constraint that is complete, or (decided at the door) a stop string
     length,     ///< max_new_tokens or the context was reached
     cancelled,  ///< the asker left
     error,      ///< logits that are no numbers, a lost worker
     refused,    ///< could never fit
+    stuck,      ///< its constraint allows no token that the vocabulary has
 };
 
 /// Why the part of a prompt that came from cached pages is not longer.
@@ -57,6 +58,7 @@ struct Event {
     StepId step{};
     Nanos begin = 0;  ///< step_begin, step_share: when the step began
     Nanos time = 0;   ///< when it happened (of a step: its end)
+    Nanos mask = 0;   ///< step_begin: of the step, waiting for masks of constraints
     uint32_t rows = 0;
     uint32_t position = 0;                 ///< token: its absolute position; step_share: prompt tokens computed so far
     uint32_t cached = 0;                   ///< step_share: prompt tokens that came from cached pages

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/ids.h"
+#include "flow/constraint.h"
 #include "flow/sampling.h"
 
 namespace cadans {
@@ -28,8 +30,9 @@ struct SequenceRequest {
     uint32_t max_new_tokens = 0;      ///< 0: only compute (and score) the prompt
     std::vector<TokenId> end_tokens;  ///< ascending; drawing one ends the answer with `stop`
     SamplingParams sampling;
-    bool score_prompt = false;  ///< report every prompt token's log-probability (echo)
-    bool cache_prompt = true;   ///< take what is cached, and leave one's own pages for the next
+    std::shared_ptr<Constraint> constraint;  ///< null: anything may be said; shared by all answers that keep to it
+    bool score_prompt = false;               ///< report every prompt token's log-probability (echo)
+    bool cache_prompt = true;                ///< take what is cached, and leave one's own pages for the next
     Priority priority = Priority::normal;
     uint64_t scope = 0;  ///< who asks: cached prefixes and fair share go by it
 };

@@ -8,6 +8,7 @@
 
 #include "base/ids.h"
 #include "base/units.h"
+#include "flow/constraint.h"
 #include "flow/model_facts.h"
 #include "flow/phase.h"
 #include "flow/sampling.h"
@@ -33,6 +34,8 @@ struct StepItem {
     bool sample = false;  ///< the step reaches the end of what is known: draw the next token
     bool score = false;   ///< score known[p + 1] at every row p that has one
     const SamplingParams* sampling = nullptr;
+    Constraint* constraint = nullptr;  ///< null: any token may be drawn
+    ConstraintState constraint_at = 0;
     uint32_t group_count = 0;
     std::array<PageRun, kMaxPageGroups> pages{};  ///< per page group; hold room for every token up to first + count
 };
@@ -66,16 +69,22 @@ struct ItemResult {
     uint32_t accepted_begin = 0, accepted_end = 0;
     uint32_t scores_begin = 0, scores_end = 0;
     bool failed = false;  ///< a logit was not a number: this sequence ends with an error, others go on
+    // Of an item with a constraint that was drawn from:
+    ConstraintState constraint_at = 0;  ///< behind what was accepted
+    bool complete = false;              ///< nothing may follow: this sequence ends with `stop`
+    bool stuck = false;                 ///< no token may come, nor may it end here: it ends as such
 };
 
 struct StepResult {
     StepId id{};
     Nanos begin = 0, end = 0;
+    Nanos mask = 0;                    ///< of it: all waited for the masks of constraints
     std::vector<ItemResult> items;     ///< as in the plan
     std::vector<TokenScore> accepted;  ///< next tokens; logprob and top only where asked for
     std::vector<TokenScore> scores;    ///< of known tokens, by position
 
     void clear() noexcept {
+        mask = 0;
         items.clear();
         accepted.clear();
         scores.clear();

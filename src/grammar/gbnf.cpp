@@ -18,10 +18,11 @@ bool is_name(char c) {
 
 class Reader {
   public:
-    Reader(std::string_view source, const Limits& limits)
-        : whole_(source), rest_(source), limits_(limits), rules_(limits) {}
+    Reader(std::string_view source, Rules& rules)
+        : whole_(source), rest_(source), limits_(rules.limits()), rules_(rules) {}
 
-    Result<Grammar> read() {
+    /// The rule that is the answer.
+    Result<RuleId> read() {
         if (whole_.size() > limits_.source_bytes)
             return bad_input(
                 fmt::format("the grammar has {} bytes, {} are allowed", whole_.size(), limits_.source_bytes));
@@ -35,12 +36,14 @@ class Reader {
             if (!at.defined) return bad_input(fmt::format("the rule '{}' is used but not defined", name), at.where);
         const auto root = names_.find("root");
         if (root == names_.end()) return bad_input("there is no rule 'root'", "line 1");
-        auto grammar = rules_.compile(root->second.rule);
-        if (grammar) return grammar;
-        Error error = std::move(grammar).error();
-        if (const auto at = names_.find(error.where); at != names_.end())
-            error = bad_input(fmt::format("the rule '{}': {}", error.where, error.message), at->second.where);
-        return error;
+        return root->second.rule;
+    }
+
+    /// The same with the line of the rule that it names.
+    Error placed(Error error) const {
+        const auto at = names_.find(error.where);
+        if (at == names_.end()) return error;
+        return bad_input(fmt::format("the rule '{}': {}", error.where, error.message), at->second.where);
     }
 
   private:
@@ -278,13 +281,23 @@ class Reader {
 
     std::string_view whole_, rest_;
     const Limits& limits_;
-    Rules rules_;
+    Rules& rules_;
     std::map<std::string, Known> names_;
     size_t written_ = 0;
 };
 
 }  // namespace
 
-Result<Grammar> gbnf_grammar(std::string_view source, const Limits& limits) { return Reader(source, limits).read(); }
+Result<RuleId> add_gbnf(Rules& rules, std::string_view source) { return Reader(source, rules).read(); }
+
+Result<Grammar> gbnf_grammar(std::string_view source, const Limits& limits) {
+    Rules rules(limits);
+    Reader reader(source, rules);
+    auto root = reader.read();
+    if (!root) return std::move(root).error();
+    auto grammar = rules.compile(*root);
+    if (!grammar) return reader.placed(std::move(grammar).error());
+    return grammar;
+}
 
 }  // namespace cadans::grammar

@@ -14,4 +14,7 @@ namespace cadans::grammar {
 ///         those of Rules::compile: a rule that begins with itself. unsupported: token references (<[1]>)
 Result<Grammar> gbnf_grammar(std::string_view source, const Limits& limits = {});
 
+/// The same as a rule among others. What only shows when those are compiled names the rule, not its line.
+Result<RuleId> add_gbnf(Rules& rules, std::string_view source);
+
 }  // namespace cadans::grammar

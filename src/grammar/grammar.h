@@ -39,6 +39,7 @@ class Grammar {
         StateId first, count;  ///< its states
         uint32_t rank;         ///< above that of every rule that can call it before reading a byte
         bool leaf;             ///< calls no rule
+        bool free;             ///< an answer may end behind any character inside it
     };
 
     StateId root() const noexcept { return root_; }  ///< start of the root rule; may accept
@@ -56,6 +57,12 @@ class Grammar {
     std::span<const CallEdge> calls_from(StateId state) const noexcept {
         const uint32_t begin = states_[state].first_call_edge, end = states_[state + 1].first_call_edge;
         return {call_edges_.data() + begin, end - begin};
+    }
+    /// An answer may end here though nothing else does: between two characters of a free rule.
+    bool free(StateId state) const noexcept {
+        constexpr uint8_t kFirstNotAscii = 0x80;
+        const auto edges = bytes_from(state);
+        return rule_of(state).free && !edges.empty() && edges[0].lo < kFirstNotAscii;
     }
     /// Nothing comes behind this state: whoever returns to it may as well return to its caller.
     bool only_accepts(StateId state) const noexcept {
@@ -81,6 +88,10 @@ class Rules {
 
     /// A rule without text yet; `name` is for error messages.
     RuleId add(std::string name);
+    /// Names of rules that are added from now on begin with this.
+    void within(std::string place) { place_ = std::move(place); }
+    /// An answer may end behind any character inside this rule, though the rule does not end there for its callers.
+    void set_free(RuleId rule) { rules_[rule].free = true; }
     void set(RuleId rule, Nfa body) { rules_[rule].body = std::move(body); }
     RuleId add(std::string name, Nfa body) {
         const RuleId rule = add(std::move(name));
@@ -101,8 +112,10 @@ class Rules {
     struct Named {
         std::string name;
         Nfa body;
+        bool free = false;
     };
     Limits limits_;
+    std::string place_;
     std::vector<Named> rules_;
 };
 

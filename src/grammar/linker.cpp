@@ -10,7 +10,7 @@ constexpr uint32_t kNone = UINT32_MAX;
 }  // namespace
 
 RuleId Rules::add(std::string name) {
-    rules_.push_back({std::move(name), Nfa(limits_.edges)});
+    rules_.push_back({place_ + name, Nfa(limits_.edges)});
     return static_cast<RuleId>(rules_.size() - 1);
 }
 
@@ -219,8 +219,8 @@ Grammar Linker::assemble() {
                 place[r][s] = static_cast<StateId>(out.rule_of_.size());
                 out.rule_of_.push_back(r);
             }
-        out.rules_.push_back(
-            {place[r][rule.start], first, static_cast<StateId>(out.rule_of_.size()) - first, rule.rank, true});
+        out.rules_.push_back({place[r][rule.start], first, static_cast<StateId>(out.rule_of_.size()) - first, rule.rank,
+                              true, rules_.rules_[rule.source].free});
     }
     for (uint32_t r = 0; r < built_.size(); r++)
         for (StateId s = 0; s < place[r].size(); s++) {

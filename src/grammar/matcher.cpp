@@ -15,7 +15,7 @@ bool Matcher::accept(std::string_view bytes) {
 std::string Matcher::forced(size_t most) const {
     std::string out;
     StackId at = at_;
-    while (out.size() < most && !stacks_->ends(at)) {
+    while (out.size() < most && !Matcher(*stacks_, at).may_end()) {
         const auto steps = stacks_->steps(at);
         if (steps.size() != 1 || steps[0].lo != steps[0].hi) break;
         out.push_back(static_cast<char>(steps[0].lo));

@@ -14,12 +14,13 @@ namespace cadans::grammar {
 class Matcher {
   public:
     explicit Matcher(Stacks& stacks) : stacks_(&stacks), at_(stacks.start()) {}
+    Matcher(Stacks& stacks, StackId at) : stacks_(&stacks), at_(at) {}
 
     /// Takes bytes, all or none: false, and nothing changed, when the grammar forbids them.
     /// Cost: a table look-up a byte where somebody was before, else a step of all stacks
     bool accept(std::string_view bytes);
 
-    bool may_end() const { return stacks_->ends(at_); }
+    bool may_end() const { return stacks_->ends(at_) || stacks_->free(at_); }
     /// Nothing but the end may come.
     bool must_end() const { return stacks_->steps(at_).empty(); }
 

@@ -15,7 +15,8 @@ bool has_anchor(const Pattern& pattern) {
 
 }  // namespace
 
-Result<Grammar> regex_grammar(std::string_view source, const Limits& limits) {
+Result<RuleId> add_regex(Rules& rules, std::string_view source) {
+    const Limits& limits = rules.limits();
     auto pattern = read_regex(source, limits);
     if (!pattern) return std::move(pattern).error();
     // ^ first and $ last say what is so anyway.
@@ -24,7 +25,6 @@ Result<Grammar> regex_grammar(std::string_view source, const Limits& limits) {
         if (!parts.empty() && parts.front().kind == Pattern::Kind::begin) parts.erase(parts.begin());
         if (!parts.empty() && parts.back().kind == Pattern::Kind::end) parts.pop_back();
     }
-    Rules rules(limits);
     Nfa body = rules.body();
     if (has_anchor(*pattern)) {
         auto automaton = TextAutomaton::of(*pattern, false, limits);
@@ -33,7 +33,14 @@ Result<Grammar> regex_grammar(std::string_view source, const Limits& limits) {
     } else {
         body.accept(add_pattern(body, 0, *pattern));
     }
-    return rules.compile(rules.add("the pattern", std::move(body)));
+    return rules.add("the pattern", std::move(body));
+}
+
+Result<Grammar> regex_grammar(std::string_view source, const Limits& limits) {
+    Rules rules(limits);
+    auto root = add_regex(rules, source);
+    if (!root) return std::move(root).error();
+    return rules.compile(*root);
 }
 
 }  // namespace cadans::grammar

@@ -11,4 +11,7 @@ namespace cadans::grammar {
 /// Errors  those of read_regex and of Rules::compile
 Result<Grammar> regex_grammar(std::string_view pattern, const Limits& limits = {});
 
+/// The same as a rule among others.
+Result<RuleId> add_regex(Rules& rules, std::string_view pattern);
+
 }  // namespace cadans::grammar

@@ -28,4 +28,7 @@ Result<Grammar> schema_grammar(const nlohmann::ordered_json& schema, SchemaOptio
 /// The same from text, which may be no JSON at all.
 Result<Grammar> schema_text_grammar(std::string_view schema, SchemaOptions options = {}, const Limits& limits = {});
 
+/// The same as a rule among others. What only shows when those are compiled names its place by the rule's name.
+Result<RuleId> add_schema(Rules& rules, const nlohmann::ordered_json& schema, SchemaOptions options = {});
+
 }  // namespace cadans::grammar

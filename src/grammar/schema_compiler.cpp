@@ -18,7 +18,7 @@ void insert(SchemaCompiler::Places& places, SchemaDocument::Place place) {
 
 }  // namespace
 
-Result<Grammar> SchemaCompiler::compile() {
+Result<RuleId> SchemaCompiler::write() {
     const RuleId root = value({document_.root()});
     for (size_t i = 0; i < unwritten_.size(); i++) {
         const auto [rule, places] = unwritten_[i];
@@ -30,7 +30,7 @@ Result<Grammar> SchemaCompiler::compile() {
             return bad_input("the schema becomes larger than is allowed when it is written out",
                              document_.name(places.empty() ? 0 : places[0]));
     }
-    return rules_.compile(root);
+    return root;
 }
 
 Status SchemaCompiler::spend(uint64_t work, Place place) {
@@ -234,9 +234,16 @@ Status SchemaCompiler::compare_branches(const Choice& choice, const std::vector<
 }
 
 Result<Grammar> schema_grammar(const nlohmann::ordered_json& schema, SchemaOptions options, const Limits& limits) {
-    auto document = SchemaDocument::open(schema, limits);
+    Rules rules(limits);
+    auto root = add_schema(rules, schema, options);
+    if (!root) return std::move(root).error();
+    return rules.compile(*root);
+}
+
+Result<RuleId> add_schema(Rules& rules, const nlohmann::ordered_json& schema, SchemaOptions options) {
+    auto document = SchemaDocument::open(schema, rules.limits());
     if (!document) return std::move(document).error();
-    return SchemaCompiler(*document, options, limits).compile();
+    return SchemaCompiler(*document, options, rules).write();
 }
 
 Result<Grammar> schema_text_grammar(std::string_view schema, SchemaOptions options, const Limits& limits) {

@@ -20,16 +20,17 @@ namespace cadans::grammar {
 /// each branch of anyOf and oneOf makes an *alternative* of it, and two alternatives are one value's two ways to be
 /// written.
 ///
-/// Thread rule: one thread, one use
+/// Thread rule: one thread, one use; borrows document and rules
 class SchemaCompiler {
   public:
     using Place = SchemaDocument::Place;
     using Places = std::vector<Place>;  // ascending, each once
 
-    SchemaCompiler(SchemaDocument& document, SchemaOptions options, const Limits& limits)
-        : document_(document), options_(options), limits_(limits), rules_(limits), json_(rules_) {}
+    SchemaCompiler(SchemaDocument& document, SchemaOptions options, Rules& rules)
+        : document_(document), options_(options), limits_(rules.limits()), rules_(rules), json_(rules) {}
 
-    Result<Grammar> compile();
+    /// Writes all its rules; the schema's own is the one to call.
+    Result<RuleId> write();
 
   private:
     /// Errors of each: what the schema says wrong or cannot be kept, with its place.
@@ -101,7 +102,7 @@ class SchemaCompiler {
     SchemaDocument& document_;
     SchemaOptions options_;
     Limits limits_;
-    Rules rules_;
+    Rules& rules_;
     JsonRules json_;
     std::map<Places, RuleId> values_;
     std::vector<std::pair<RuleId, Places>> unwritten_;

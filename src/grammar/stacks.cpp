@@ -44,6 +44,11 @@ std::span<const Stacks::Frame> Stacks::frames(StackId id) const noexcept {
     return {frames_.data() + sets_[id].first, sets_[id].count};
 }
 
+bool Stacks::free(StackId id) const noexcept {
+    const auto all = frames(id);
+    return std::any_of(all.begin(), all.end(), [this](const Frame& frame) { return grammar_.free(frame.state); });
+}
+
 StackId Stacks::intern(std::vector<Frame>& frames, bool bottom) {
     if (frames.empty() && !bottom) return kDead;
     size_t at = hash_of(frames, bottom) & (slots_.size() - 1);

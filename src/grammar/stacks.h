@@ -48,6 +48,8 @@ class Stacks {
 
     /// Whether the text may end here: some stack comes to its bottom without another byte.
     bool ends(StackId id);
+    /// Whether some stack is between two characters of a free rule.
+    bool free(StackId id) const noexcept;
     /// Bytes that may come next, ascending and disjoint, none dead. Valid until the next call that is not const.
     std::span<const Step> steps(StackId id);
     /// Where a byte leads; kDead where it may not come.

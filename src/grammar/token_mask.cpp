@@ -79,7 +79,7 @@ Status TokenMask::fill(const Matcher& matcher, std::span<uint64_t> bits) {
         const std::vector<Stacks::Frame> returns(part.begin(), part.end());
         for (const auto& frame : returns) take(entry_after(entry, frame.state), frame.below);
     }
-    if (stacks_.ends(matcher.at()))
+    if (matcher.may_end())
         for (const TokenId end : cache_.trie().ends()) set(bits, index(end));
     if (failed_ || stacks_.overflowed())
         return Error{ErrorCode::too_large, "the grammar has too many ways to read this answer"};

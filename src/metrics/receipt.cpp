@@ -95,6 +95,12 @@ std::vector<Interval> runnable_times(const RequestRecord& record, Nanos until) {
     return times;
 }
 
+/// What of this part of a step's time is the wait for masks, in proportion.
+Nanos part_masked(const StepPart& step, Nanos time) {
+    const Nanos whole = step.end - step.begin, mask = std::clamp<Nanos>(step.mask, 0, std::max<Nanos>(0, whole));
+    return mask == 0 ? 0 : static_cast<Nanos>(static_cast<__int128>(time) * mask / whole);
+}
+
 /// Gives the steps with (or without) rows of the request their time, and divides it.
 void take_steps(const RequestRecord& record, bool with_mine, Nanos until, const RowCost& cost,
                 std::vector<Interval>& gaps, Receipt& receipt) {
@@ -135,6 +141,9 @@ void take_steps(const RequestRecord& record, bool with_mine, Nanos until, const 
 }  // namespace
 
 void divide_step(const StepPart& step, Nanos time, const RowCost& cost, Receipt& receipt) {
+    const Nanos masked = part_masked(step, time);
+    receipt[Cause::mask] += masked;
+    time -= masked;
     const uint64_t all = cost(step.rows);
     uint64_t own = 0;
     if (step.mine != Rows{}) own = step.mine == step.rows ? all : std::min(cost(step.mine), all);

@@ -27,7 +27,8 @@ struct RowCost {
 /// The simplest cost: every row costs the same.
 inline constexpr RowCost cost_by_rows{};
 
-/// Adds `time`, the part of one step that counts, to the causes it is due to: own, others', recomputed, wasted.
+/// Adds `time`, the part of one step that counts, to the causes it is due to: the masks that the step waited for, own,
+/// others', recomputed, wasted.
 void divide_step(const StepPart& step, Nanos time, const RowCost& cost, Receipt& receipt);
 
 /// Divides [accepted, done] of a record that is done. At each instant the first that applies holds: own

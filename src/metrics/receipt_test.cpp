@@ -43,6 +43,26 @@ Event of(EventKind kind, Nanos time) {
     return event;
 }
 
+TEST(receipt, waiting_for_masks_is_a_cause_of_its_own_for_all_in_the_step) {
+    for (const Phase phase : {Phase::decode, Phase::prefill}) {
+        RequestRecord record(RequestId{1}, 100);
+        record.queued(kSeq, 1, true, 100);
+        Event slow = step(1, 100, 200, phase == Phase::prefill ? 4 : 3, 1);
+        slow.mask = 40;
+        record.on(slow);
+        record.on(share(1, 100, 200, phase, phase == Phase::prefill ? 4 : 1, 1));
+        record.on(of(EventKind::token, 200));
+        record.on(of(EventKind::finished, 200));
+        record.done(Outcome::stop, 200);
+        const Receipt receipt = make_receipt(record);
+        EXPECT_EQ(receipt[Cause::mask], 40);
+        EXPECT_EQ(receipt.total(), 100);
+        const Receipt half = make_receipt_until(record, 150);
+        EXPECT_EQ(half[Cause::mask], 20) << "in proportion";
+        EXPECT_EQ(half.total(), 50);
+    }
+}
+
 TEST(receipt, a_quiet_request_is_parse_tokenize_queue_and_steps) {
     RequestRecord record(RequestId{1}, 100);
     record.parsed(110);

@@ -82,6 +82,7 @@ void RequestRecord::on_step(const Event& event) {
     part.begin = event.begin;
     part.end = event.time;
     part.rows = event.rows_by_phase;
+    part.mask = event.mask;
     steps_.push_back(part);
     last_step_ = event.step;
 }

@@ -22,6 +22,7 @@ struct StepPart {
     Nanos begin = 0, end = 0;
     std::array<uint32_t, kPhases> rows{};  ///< of everybody
     std::array<uint32_t, kPhases> mine{};  ///< of this request, all its sequences together
+    Nanos mask = 0;                        ///< of its time: waiting for masks of grammars
     uint32_t recomputed = 0;               ///< of `mine`: computed before, lost to a preemption
     uint32_t rejected = 0;                 ///< of `mine`: drafts not accepted
 };
@@ -30,7 +31,9 @@ struct StepPart {
 enum class Outcome : uint8_t { stop, length, cancelled, error, refused };
 inline constexpr uint32_t kOutcomes = 5;
 inline constexpr std::array<const char*, kOutcomes> kOutcomeNames = {"stop", "length", "cancelled", "error", "refused"};
-constexpr Outcome outcome_of(FinishReason reason) noexcept { return static_cast<Outcome>(reason); }
+constexpr Outcome outcome_of(FinishReason reason) noexcept {
+    return reason == FinishReason::stuck ? Outcome::error : static_cast<Outcome>(reason);
+}
 
 /// All times are steady-clock nanoseconds given by the caller; phase-times in docs/metrics.md. A request
 /// may have several sequences (choices, or a list of prompts). The http side calls the verbs of its part in

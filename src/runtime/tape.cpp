@@ -19,6 +19,11 @@ void append(std::string& to, fmt::format_string<Parts...> form, Parts&&... parts
     fmt::format_to(std::back_inserter(to), form, std::forward<Parts>(parts)...);
 }
 
+/// Ends its sequence in this step with nothing that a player of the tape could see by the tokens.
+bool ends_badly(const ItemResult& item) {
+    return item.failed || item.stuck || (item.complete && item.accepted_begin == item.accepted_end);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Tape>> Tape::open(const std::string& path, const sched::House& house, Options options) {
@@ -86,7 +91,7 @@ void Tape::write_admission(const SequenceRequest& request, Nanos since) {
            ",\"scope\":{},"
            "\"prompt\":[",
            index(request.seq), since, index(request.request), index(request.model), request.max_new_tokens,
-           !request.end_tokens.empty(), request.score_prompt, request.cache_prompt,
+           !request.end_tokens.empty() || request.constraint != nullptr, request.score_prompt, request.cache_prompt,
            static_cast<uint32_t>(request.priority), pseudonyms_.of(request.scope));
     Inside& inside = inside_[request.seq];
     inside.end_tokens = request.end_tokens;
@@ -103,7 +108,7 @@ void Tape::write_result(const StepResult& result) {
     append(filling_, ",\"r\":{{\"id\":{},\"b\":{},\"e\":{},\"i\":[", index(result.id), result.begin, result.end);
     for (const ItemResult& item : result.items) {
         append(filling_, "{}[{},{},{},{}", &item == result.items.data() ? "" : ",", index(item.seq), item.computed,
-               item.scores_end - item.scores_begin, item.failed);
+               item.scores_end - item.scores_begin, ends_badly(item));
         const auto inside = inside_.find(item.seq);
         for (uint32_t i = item.accepted_begin; i < item.accepted_end; i++) {
             uint32_t name = 1;
@@ -111,7 +116,9 @@ void Tape::write_result(const StepResult& result) {
                 const TokenId token = result.accepted[i].token;
                 const auto& ends = inside->second.end_tokens;
                 inside->second.history = pseudonyms_.next(inside->second.history, token);
-                const bool end = std::binary_search(ends.begin(), ends.end(), token);
+                // What completes a constraint ends the answer as an end token does.
+                const bool last = item.complete && i + 1 == item.accepted_end;
+                const bool end = last || std::binary_search(ends.begin(), ends.end(), token);
                 name = end ? 0 : Pseudonyms::name(inside->second.history);
             }
             append(filling_, ",{}", name);

@@ -88,7 +88,7 @@ class RandomWorld {
     uint32_t refused_ = 0;
     uint64_t cached_ = 0;
     std::vector<History> histories_;
-    uint32_t finished_[5] = {};
+    uint32_t finished_[6] = {};
 };
 
 }  // namespace cadans::sched

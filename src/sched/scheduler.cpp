@@ -102,6 +102,10 @@ bool accept(Sequence& sequence, const ItemResult& got, const StepResult& result,
             return true;
         }
     }
+    if (got.complete) {
+        reason = FinishReason::stop;
+        return true;
+    }
     reason = FinishReason::length;
     const bool nothing_to_draw = sequence.known_max == sequence.prompt;
     return nothing_to_draw ? sequence.computed == sequence.prompt : sequence.known_count() == sequence.known_max;
@@ -370,6 +374,8 @@ void Scheduler::add_item(Sequence& sequence, uint32_t rows) {
     // The row before a token brings its score; rows of a recomputed prompt only where one is still owed.
     item.score = sequence.request.score_prompt && sequence.scored < sequence.prompt && end >= sequence.scored;
     item.sampling = &sequence.request.sampling;
+    item.constraint = sequence.request.constraint.get();
+    item.constraint_at = sequence.constraint_at;
     item.group_count = sequence.pages.groups();
     for (uint32_t group = 0; group < item.group_count; group++) {
         item.pages[group] = sequence.pages.run(group);
@@ -389,6 +395,7 @@ void Scheduler::commit(const StepResult& result, Nanos, std::vector<Event>& even
     step.step = result.id;
     step.begin = result.begin;
     step.time = result.end;
+    step.mask = result.mask;
     step.rows = plan_.rows();
     step.rows_by_phase = plan_.rows_by_phase;
     events.push_back(step);
@@ -436,6 +443,11 @@ void Scheduler::commit_item(const StepItem& item, const ItemResult& got, const S
         finish(sequence, FinishReason::error, result.id, result.end, events);
         return;
     }
+    if (got.stuck) {
+        finish(sequence, FinishReason::stuck, result.id, result.end, events);
+        return;
+    }
+    if (item.sample && item.constraint != nullptr) sequence.constraint_at = got.constraint_at;
     report_scores(sequence, item, got, result, events);
     check(item.sample || got.accepted_begin == got.accepted_end, "a token is drawn only where the plan says so");
     FinishReason reason{};

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/testing/allocations.h"
+#include "flow/testing/counting_constraint.h"
 #include "kv/page_needs.h"
 #include "sched/static_chunk.h"
 
@@ -47,6 +48,11 @@ struct Bench {
             result.items.push_back({item.seq, item.count, at, at + item.sample, scores,
                                     static_cast<uint32_t>(result.scores.size()), item.seq == fails});
             if (item.sample) result.accepted.push_back({next, 0.0F, 0, {}});
+            if (!item.sample || item.constraint == nullptr) continue;
+            ItemResult& got = result.items.back();
+            got.stuck = item.seq == sticks;
+            got.constraint_at = item.constraint->after(item.constraint_at, next);
+            got.complete = item.constraint->complete(got.constraint_at);
         }
         scheduler.commit(result, now, events);
     }
@@ -71,7 +77,7 @@ struct Bench {
     StepResult result;
     std::vector<Event> events;
     Nanos now = 0;
-    SeqId fails{};
+    SeqId fails{}, sticks{};
     bool checking = true;  ///< a check allocates
 };
 
@@ -271,6 +277,42 @@ TEST(scheduler, short_of_pages_the_newest_gives_way_and_comes_back_whole) {
         std::iota(each.begin(), each.end(), 30u);
         EXPECT_EQ(seen[seq], each);
     }
+}
+
+TEST(scheduler, an_answer_ends_with_stop_where_its_constraint_is_complete) {
+    Bench bench(house(6));
+    const auto constraint = std::make_shared<CountingConstraint>(40, 1, 100);
+    for (const uint64_t seq : {1, 2, 3}) {
+        SequenceRequest asked = request(seq, 30, 98);
+        asked.constraint = constraint;
+        ASSERT_TRUE(bench.scheduler.admit(asked, 0));
+    }
+    while (bench.step()) {
+    }
+    EXPECT_FALSE(bench.of(EventKind::preempted).empty()) << "its place is kept while its pages are taken";
+    EXPECT_EQ(bench.of(EventKind::token).size(), 3u * 40);
+    ASSERT_EQ(bench.of(EventKind::finished).size(), 3u);
+    for (const Event& event : bench.of(EventKind::finished)) EXPECT_EQ(event.reason, FinishReason::stop);
+    EXPECT_EQ(constraint->wrong, 0u);
+    EXPECT_EQ(constraint.use_count(), 1) << "who has ended lets go of it";
+}
+
+TEST(scheduler, who_is_stuck_ends_so_and_leaves_the_others) {
+    Bench bench(house(100));
+    bench.sticks = SeqId{2};
+    for (const uint64_t seq : {1, 2}) {
+        SequenceRequest asked = request(seq, 4, 5);
+        asked.constraint = std::make_shared<CountingConstraint>(40, 1, 100);
+        ASSERT_TRUE(bench.scheduler.admit(asked, 0));
+    }
+    while (bench.step()) {
+    }
+    const auto finished = bench.of(EventKind::finished);
+    ASSERT_EQ(finished.size(), 2u);
+    EXPECT_EQ(finished[0].seq, SeqId{2});
+    EXPECT_EQ(finished[0].reason, FinishReason::stuck);
+    EXPECT_EQ(finished[1].reason, FinishReason::length);
+    for (const Event& event : bench.of(EventKind::token)) EXPECT_EQ(event.seq, SeqId{1});
 }
 
 // Of all lengths of the newer one, some have one token to go just when the older one needs a page.

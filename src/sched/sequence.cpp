@@ -13,6 +13,7 @@ Sequence::Sequence(SequenceRequest&& asked, kv::PagePool& pool, kv::PrefixTree* 
       admitted(now),
       pages(pool, tree, {request.model, request.scope, request.cache_prompt}, groups,
             tokens_computed_max(prompt, request.max_new_tokens)) {
+    if (request.constraint != nullptr) constraint_at = request.constraint->start();
     known = std::move(request.prompt);
     known.reserve(known_max);
 }

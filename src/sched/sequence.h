@@ -24,15 +24,16 @@ struct Sequence {
     Sequence(SequenceRequest&& asked, kv::PagePool& pool, kv::PrefixTree* tree, uint32_t groups, uint64_t rank,
              Nanos now);
 
-    SequenceRequest request;     ///< its prompt has moved into `known`
-    std::vector<TokenId> known;  ///< prompt, then accepted tokens
-    uint32_t prompt = 0;         ///< tokens of the prompt
-    uint32_t known_max = 0;      ///< prompt + max_new_tokens
-    uint32_t computed = 0;       ///< tokens whose keys and values are in the pages
-    uint32_t computed_most = 0;  ///< the furthest `computed` ever was: rows before it are recomputed
-    uint32_t cached = 0;         ///< prompt tokens that came from cached pages and were never computed here
-    uint32_t scored = 1;         ///< prompt tokens [1, scored) have had their score reported
-    uint64_t arrival = 0;        ///< rank of admission
+    SequenceRequest request;            ///< its prompt has moved into `known`
+    ConstraintState constraint_at = 0;  ///< where its answer stands in its constraint
+    std::vector<TokenId> known;         ///< prompt, then accepted tokens
+    uint32_t prompt = 0;                ///< tokens of the prompt
+    uint32_t known_max = 0;             ///< prompt + max_new_tokens
+    uint32_t computed = 0;              ///< tokens whose keys and values are in the pages
+    uint32_t computed_most = 0;         ///< the furthest `computed` ever was: rows before it are recomputed
+    uint32_t cached = 0;                ///< prompt tokens that came from cached pages and were never computed here
+    uint32_t scored = 1;                ///< prompt tokens [1, scored) have had their score reported
+    uint64_t arrival = 0;               ///< rank of admission
     Nanos admitted = 0;
     Nanos last_step = 0;  ///< end of the last step it had a row in
     Standing standing = Standing::waiting;

@@ -18,8 +18,9 @@ std::string spelling(const text::Vocabulary& vocabulary, std::optional<TokenId> 
 bool is_chat(const GenerationRequest& request) { return std::holds_alternative<Conversation>(request.prompt); }
 
 const char* prompt_field(const GenerationRequest& request) {
-    const bool messages = request.form == AnswerForm::chat || request.form == AnswerForm::ollama_chat;
-    return messages ? "messages" : "prompt";
+    if (request.form == AnswerForm::responses) return "input";
+    const bool text = request.form == AnswerForm::completion || request.form == AnswerForm::ollama_generate;
+    return text ? "prompt" : "messages";
 }
 
 // What one request may use, and who says so.
@@ -59,6 +60,7 @@ Result<AdmittedPrompt> tokenize_chat(const GenerationRequest& request, bool& rea
     options.bos_token = spelling(vocabulary, vocabulary.bos());
     options.eos_token = spelling(vocabulary, vocabulary.eos());
     options.variables = conversation.variables;
+    options.tools = conversation.tools;
     options.now_unix_seconds = unix_seconds();
     Result<std::vector<text::Segment>> segments = model.chat_template->render(conversation.messages, options);
     if (!segments) return std::move(segments).error();
@@ -161,7 +163,22 @@ Result<std::vector<AdmittedPrompt>> tokenize_all(const GenerationRequest& reques
     return out;
 }
 
+// Thinking that is told from the text may come in front of a form; what is left in the text is part of it.
+Lead lead_of(const GenerationRequest& request, const Admitted& admitted) {
+    if (!is_chat(request) || !request.split_reasoning) return Lead::none;
+    return admitted.reasoning_open ? Lead::rest : Lead::thinking;
+}
+
 }  // namespace
+
+Result<size_t> count_prompt(const GenerationRequest& request) {
+    bool reasoning_open = false;
+    Result<std::vector<AdmittedPrompt>> prompts = tokenize_all(request, reasoning_open);
+    if (!prompts) return std::move(prompts).error();
+    size_t tokens = 0;
+    for (const AdmittedPrompt& prompt : *prompts) tokens += prompt.ids.size();
+    return tokens;
+}
 
 Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, runtime::Inbox& inbox,
                        metrics::RequestRecord& record) {
@@ -190,6 +207,10 @@ Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, 
     sequence.end_tokens = end_tokens(request);
     sequence.sampling = request.sampling;
     sequence.sampling.seed = out.seed;
+    Result<std::shared_ptr<Constraint>> constraint =
+        request.model->grammars->get(request.text_form, request.tools, lead_of(request, out));
+    if (!constraint) return std::move(constraint).error();
+    sequence.constraint = *std::move(constraint);
     if (request.ignore_eos) forbid_end_tokens(request.model->tokenizer->vocabulary(), sequence.sampling.logit_bias);
     sequence.score_prompt = request.echo && request.logprobs;
     sequence.priority = request.priority;

@@ -34,9 +34,12 @@ struct Admitted {
 /// scope   who asks: (API key, user) as a number
 /// record  gets its `tokenized` time
 /// Errors  busy, unavailable; bad_input: empty prompts, more sequences than there are places; too_long with both
-///         numbers; what the template says
+///         numbers; what the template says; a form that no grammar can be made of
 /// Thread-safe. Cost: O(n log n) in the bytes of the prompt.
 Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, runtime::Inbox& inbox,
                        metrics::RequestRecord& record);
+
+/// The tokens that its prompts have. Errors as admit(), of the text alone. Thread-safe.
+Result<size_t> count_prompt(const GenerationRequest& request);
 
 }  // namespace cadans::serve

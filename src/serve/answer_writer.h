@@ -24,14 +24,29 @@ struct ScoredToken {
     bool scored = true;  ///< false: the first token of a text has no score
 };
 
+/// A stretch of a call of a tool: its id and name once, its arguments in pieces that join to a JSON object.
+struct CallText {
+    uint32_t index = 0;  ///< of the call in its answer
+    std::string id, name, arguments;
+    bool first = false, last = false;
+};
+
+/// The pieces of each call joined. An answer that was cut may end in one whose arguments are not whole.
+std::vector<CallText> whole_calls(std::span<const CallText> pieces);
+
 /// What one choice has to show since the last frame; in an answer that does not stream, all of it.
 struct ChoiceText {
     uint32_t index = 0;
     std::string content, reasoning;
+    std::vector<CallText> calls;
+    bool called = false;                  ///< in all: it has begun to call a tool
+    std::string stopped_by;               ///< the stop string that ended it
     std::vector<TokenId> ids;             ///< generated ones
     std::vector<ScoredToken> scored;      ///< of the prompt too, with echo
     std::span<const TokenId> prompt_ids;  ///< of its prompt; given with the first frame only
     bool first = true;                    ///< nothing of this choice was shown before
+
+    bool has_text() const noexcept { return !content.empty() || !reasoning.empty() || !calls.empty(); }
 };
 
 /// Where a prompt stands before its first word.
@@ -63,6 +78,8 @@ struct AnswerHead {
     bool logprobs = false;
     uint8_t top_logprobs = 0;
     bool return_token_ids = false;
+    uint32_t prompt_tokens = 0;  ///< of all prompts
+    std::string echoed = {};     ///< GenerationRequest's
     const text::Vocabulary* vocabulary = nullptr;
 };
 
@@ -95,8 +112,8 @@ class AnswerWriter {
 
 std::unique_ptr<AnswerWriter> make_answer_writer(AnswerHead head);
 
-/// "stop" or "length".
-const char* finish_name(FinishReason reason) noexcept;
+/// "stop", "length" or, where the answer is over and has called a tool, "tool_calls".
+const char* finish_name(FinishReason reason, bool called = false) noexcept;
 
 /// RFC 3339 in UTC, as Ollama's `created_at`.
 std::string timestamp(int64_t unix_seconds);

@@ -5,9 +5,12 @@
 namespace cadans::serve {
 
 ServedModel::ServedModel(ModelCard card) : ModelCard(std::move(card)) {
-    if (chat_template == nullptr) return;
-    markers = tokenizer->markers_of(chat_template->source());
-    reasoning = text::reasoning_style_of(chat_template->source());
+    if (chat_template != nullptr) {
+        markers = tokenizer->markers_of(chat_template->source());
+        reasoning = text::reasoning_style_of(chat_template->source());
+        calls = call_format_of(chat_template->source());
+    }
+    grammars = std::make_unique<GrammarShelf>(tokenizer->vocabulary(), reasoning, calls.style);
 }
 
 Catalog::Catalog(std::vector<ModelCard> cards) {

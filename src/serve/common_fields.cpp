@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "serve/keep_alive.h"
+#include "serve/tool_fields.h"
 
 namespace cadans::serve {
 
@@ -15,7 +16,7 @@ Error wrong(const std::string& where, std::string_view expected, const Json& got
     return bad_input(where + ": " + std::string(expected) + ", got " + describe(got), where);
 }
 
-constexpr std::array<std::string_view, 4> kRoles = {"system", "user", "assistant", "developer"};
+constexpr std::array<std::string_view, 5> kRoles = {"system", "user", "assistant", "developer", "tool"};
 
 // The text of one `content`: a string, or its text parts joined.
 Result<std::string> read_content(const Json& content, const std::string& where) {
@@ -47,19 +48,25 @@ Result<Json> read_message(const Json& message, bool content_parts, const std::st
     const std::string name = reader.string("name");
     std::string thinking = reader.string("reasoning_content", reader.string("thinking"));
     if (reader.failed()) return reader.take_error();
-    if (role == "tool" || role == "function")
-        return unsupported(where + ".role: tools are not supported yet, so there can be no \"" + role + "\" message",
+    if (role == "function")
+        return unsupported(where + ".role: the older \"function\" messages are not read; \"tool\" ones are",
                            where + ".role");
     if (std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end())
-        return bad_input(where + ".role: system, developer, user or assistant was expected, got \"" + role + "\"",
+        return bad_input(where + ".role: system, developer, user, assistant or tool was expected, got \"" + role + "\"",
                          where + ".role");
-    constexpr std::array kRefused = {RefusedField{"tool_calls", neutral_if_empty},
-                                     RefusedField{"function_call", neutral_if_empty},
+    constexpr std::array kRefused = {RefusedField{"function_call", neutral_if_empty},
                                      RefusedField{"images", neutral_if_empty}, RefusedField{"audio", neutral_if_empty},
                                      RefusedField{"prefix", neutral_if_empty}};
     refuse(reader, kRefused);
     if (reader.failed()) return reader.take_error();
 
+    const Json* calls = reader.find("tool_calls");
+    if (calls != nullptr && neutral_if_empty(*calls)) calls = nullptr;
+    if (calls != nullptr && role != "assistant")
+        return bad_input(where + ".tool_calls: only an assistant calls tools", where + ".tool_calls");
+    const std::string answers = reader.string("tool_call_id");
+    const std::string tool_name = reader.string("tool_name", name);
+    if (reader.failed()) return reader.take_error();
     std::string text;
     if (const Json* content = reader.find("content")) {
         Result<std::string> read = read_content(*content, where + ".content");
@@ -75,7 +82,17 @@ Result<Json> read_message(const Json& message, bool content_parts, const std::st
         out["content"] = Json::array({Json{{"type", "text"}, {"text", text}}});
     else
         out["content"] = text;
-    if (!name.empty()) out["name"] = name;
+    if (role == "tool") {
+        if (!tool_name.empty()) out["name"] = tool_name;
+        if (!answers.empty()) out["tool_call_id"] = answers;
+    } else if (!name.empty()) {
+        out["name"] = name;
+    }
+    if (calls != nullptr) {
+        Result<Json> read = read_tool_calls(*calls, where + ".tool_calls");
+        if (!read) return std::move(read).error();
+        out["tool_calls"] = *std::move(read);
+    }
     if (!thinking.empty()) out["reasoning_content"] = thinking;
     return out;
 }
@@ -140,14 +157,21 @@ Result<std::vector<TokenId>> read_token_ids(const Json& list, const text::Vocabu
     return out;
 }
 
-Result<Json> read_messages(const Json& messages, bool content_parts) {
+Result<Conversation> read_messages(const Json& messages, const ServedModel& model, const ToolUse& tools) {
     if (!messages.is_array()) return wrong("messages", "a list of messages was expected", messages);
-    Json out = Json::array();
+    const bool content_parts = model.chat_template->wants_content_parts();
+    Conversation out;
+    out.messages = Json::array();
     for (size_t i = 0; i < messages.size(); ++i) {
         Result<Json> message = read_message(messages[i], content_parts, "messages[" + std::to_string(i) + "]");
         if (!message) return std::move(message).error();
-        out.push_back(*std::move(message));
+        out.messages.push_back(*std::move(message));
     }
+    finish_tool_messages(out.messages, model.calls.style);
+    if (model.calls.in_template)
+        out.tools = tools.offered;
+    else
+        write_tools_as_text(out.messages, tools, content_parts);
     return out;
 }
 

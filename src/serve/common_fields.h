@@ -36,9 +36,10 @@ Result<TokenId> read_token_id(const Json& value, const text::Vocabulary& vocabul
 Result<std::vector<TokenId>> read_token_ids(const Json& list, const text::Vocabulary& vocabulary,
                                             const std::string& where);
 
-/// Checks messages and brings them into the form that the template reads: roles known, `developer` as `system`,
-/// contents as one string (or as text parts, where the template wants those). Errors name messages[i].
-Result<Json> read_messages(const Json& messages, bool content_parts);
+/// Checks messages and brings them into the form that the model's template reads: roles known, `developer` as `system`,
+/// contents as one string (or as text parts, where the template wants those), calls of tools and their results as it
+/// knows them. The model has a template. Errors name messages[i].
+Result<Conversation> read_messages(const Json& messages, const ServedModel& model, const ToolUse& tools = {});
 
 /// `priority`, `user`, `cache_prompt`, `keep_alive`.
 void read_asker(FieldReader& reader, GenerationRequest& request);

@@ -13,6 +13,7 @@
 #include <cctype>
 
 #include "base/clock.h"
+#include "serve/form_fields.h"
 #include "serve/reply_head.h"
 #include "serve/request_head.h"
 
@@ -245,7 +246,7 @@ asio::awaitable<Connection::Next> Connection::answer(HttpRequest request, bool k
                                        {core_.metrics, core_.archive, core_.board, core_.spans});
     if (!started) {
         core_.metrics.count_refused();
-        const Dialect dialect = request.path.starts_with("/api/") ? Dialect::ollama : Dialect::openai;
+        const Dialect dialect = dialect_of(request.path);
         const bool sent = co_await send_reply(request, error_reply(started.error(), dialect), keep);
         co_return sent&& keep ? Next::keep : Next::close;
     }
@@ -262,9 +263,11 @@ asio::awaitable<Connection::Next> Connection::answer(HttpRequest request, bool k
     co_return gone_ ? Next::close : next;
 }
 
-// Small bodies are read here and now; a large one must not hold up everybody's streams.
+// Small bodies are read here and now; a large one, or one with a grammar to compile, must not hold up everybody's
+// streams.
 asio::awaitable<Opened> Connection::open(const HttpRequest& request) {
-    if (request.method != "POST" || request.body.size() < kInlineBody) co_return core_.doors.open(request);
+    const bool quick = request.body.size() < kInlineBody && !may_hold_a_form(request.body);
+    if (request.method != "POST" || quick) co_return core_.doors.open(request);
     std::function<Opened()> make = [&] { return core_.doors.open(request); };
     Opened opened = co_await make_on(core_.text_thread, std::move(make));
     co_return opened;

@@ -16,10 +16,6 @@ namespace {
 
 constexpr size_t kMostTraceState = 512;  ///< characters, as the recommendation asks at least
 
-Dialect dialect_of(const HttpRequest& request) {
-    return request.path.starts_with("/api/") ? Dialect::ollama : Dialect::openai;
-}
-
 bool matches(const Route& route, std::string_view path) {
     const std::string_view pattern = route.path;
     if (!pattern.ends_with('*')) return pattern == path;
@@ -57,6 +53,9 @@ std::span<const Route> Doors::routes() noexcept {
         Route{"GET", "/v1/models/*", &Doors::model, "one model"},
         Route{"POST", "/v1/chat/completions", &Doors::chat, "answer a conversation"},
         Route{"POST", "/v1/completions", &Doors::completion, "continue a text"},
+        Route{"POST", "/v1/responses", &Doors::responses, "answer a list of items"},
+        Route{"POST", "/v1/messages", &Doors::anthropic_messages, "Anthropic: answer a conversation"},
+        Route{"POST", "/v1/messages/count_tokens", &Doors::anthropic_count, "Anthropic: tokens of a conversation"},
         Route{"POST", "/tokenize", &Doors::tokenize, "text to token ids"},
         Route{"POST", "/detokenize", &Doors::detokenize, "token ids to text"},
         Route{"GET", "/tokenizer_info", &Doors::tokenizer_info, "special tokens and the chat template"},
@@ -75,9 +74,9 @@ Opened Doors::open(const HttpRequest& request) noexcept {
     try {
         return dispatch(request);
     } catch (const std::bad_alloc&) {
-        return error_reply({ErrorCode::no_memory, "not enough memory for this request", {}}, dialect_of(request));
+        return error_reply({ErrorCode::no_memory, "not enough memory for this request", {}}, dialect_of(request.path));
     } catch (const std::exception&) {
-        return error_reply({ErrorCode::internal, "the request could not be handled", {}}, dialect_of(request));
+        return error_reply({ErrorCode::internal, "the request could not be handled", {}}, dialect_of(request.path));
     }
 }
 
@@ -90,14 +89,15 @@ Opened Doors::dispatch(const HttpRequest& request) {
         allowed = route.method == std::string_view("GET") ? "GET, HEAD" : route.method;
     }
     if (!allowed.empty()) {
-        HttpReply reply = error_reply(
-            bad_input(request.method.substr(0, 20) + " is not possible here: " + allowed + " is"), dialect_of(request));
+        HttpReply reply =
+            error_reply(bad_input(request.method.substr(0, 20) + " is not possible here: " + allowed + " is"),
+                        dialect_of(request.path));
         reply.status = 405;
         reply.fields.emplace_back("Allow", allowed);
         return reply;
     }
     return error_reply({ErrorCode::not_found, "there is nothing at " + request.path.substr(0, 200), {}},
-                       dialect_of(request));
+                       dialect_of(request.path));
 }
 
 Result<const House*> Doors::house() const {
@@ -154,6 +154,27 @@ Opened Doors::chat(const HttpRequest& request) {
 Opened Doors::completion(const HttpRequest& request) {
     return generate(request, parse_completion_request, "cmpl-", Dialect::openai);
 }
+Opened Doors::responses(const HttpRequest& request) {
+    return generate(request, parse_responses, "resp_", Dialect::openai);
+}
+Opened Doors::anthropic_messages(const HttpRequest& request) {
+    return generate(request, parse_anthropic_messages, "msg_", Dialect::anthropic);
+}
+
+Opened Doors::anthropic_count(const HttpRequest& request) {
+    Result<nlohmann::ordered_json> body = parse_body(request.body);
+    if (!body) return error_reply(body.error(), Dialect::anthropic);
+    Result<const House*> house = this->house();
+    if (!house) return error_reply(house.error(), Dialect::anthropic, 2);
+    Result<GenerationRequest> wanted = parse_anthropic_messages(*body, (*house)->catalog);
+    if (!wanted) return error_reply(wanted.error(), Dialect::anthropic);
+    Result<size_t> tokens = count_prompt(*wanted);
+    if (!tokens) return error_reply(tokens.error(), Dialect::anthropic);
+    HttpReply reply;
+    JsonWriter(reply.body).object().key("input_tokens").number(uint64_t{*tokens}).close();
+    return reply;
+}
+
 Opened Doors::ollama_chat(const HttpRequest& request) {
     return generate(request, parse_ollama_chat, "chat-", Dialect::ollama);
 }

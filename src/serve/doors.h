@@ -109,6 +109,10 @@ class Doors {
     Opened tokenizer_info(const HttpRequest&);
     Opened apply_template(const HttpRequest&);
 
+    Opened responses(const HttpRequest&);
+    Opened anthropic_messages(const HttpRequest&);
+    Opened anthropic_count(const HttpRequest&);
+
     Opened ollama_version(const HttpRequest&);
     Opened ollama_tags(const HttpRequest&);
     Opened ollama_ps(const HttpRequest&);

@@ -5,6 +5,7 @@
 #include "serve/json_body.h"
 #include "serve/json_writer.h"
 #include "serve/token_stream.h"
+#include "serve/tool_fields.h"
 
 namespace cadans::serve {
 
@@ -40,17 +41,21 @@ Result<Rendered> render(const Call& call) {
         return unsupported("the model \"" + call.model->name + "\" has no chat template", "messages");
     const Json* messages = reader.find("messages");
     if (messages == nullptr) return bad_input("messages: a list of messages is needed", "messages");
-    Result<Json> read = read_messages(*messages, chat_template->wants_content_parts());
+    ToolUse tools;
+    read_tools(reader, tools);
+    if (reader.failed()) return reader.take_error();
+    Result<Conversation> read = read_messages(*messages, *call.model, tools);
     if (!read) return std::move(read).error();
-    if (read->empty()) return bad_input("messages: the list is empty", "messages");
+    if (read->messages.empty()) return bad_input("messages: the list is empty", "messages");
     const text::Vocabulary& vocabulary = call.model->tokenizer->vocabulary();
     text::RenderOptions options;
     options.add_generation_prompt = reader.boolean("add_generation_prompt", true);
     if (vocabulary.bos()) options.bos_token = vocabulary.bytes(*vocabulary.bos());
     if (vocabulary.eos()) options.eos_token = vocabulary.bytes(*vocabulary.eos());
     options.now_unix_seconds = unix_seconds();
+    options.tools = read->tools;
     if (reader.failed()) return reader.take_error();
-    Result<std::vector<text::Segment>> segments = chat_template->render(*read, options);
+    Result<std::vector<text::Segment>> segments = chat_template->render(read->messages, options);
     if (!segments) return std::move(segments).error();
     Rendered out{*std::move(segments), {}};
     for (const text::Segment& segment : out.segments) out.text += segment.text;

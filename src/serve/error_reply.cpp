@@ -31,18 +31,52 @@ const ErrorForm& error_form(ErrorCode code) noexcept {
     return kForms.back();
 }
 
+Dialect dialect_of(std::string_view path) noexcept {
+    if (path.starts_with("/api/")) return Dialect::ollama;
+    return path.starts_with("/v1/messages") ? Dialect::anthropic : Dialect::openai;
+}
+
+namespace {
+
+/// Anthropic's name of a kind of error goes by its status.
+const char* anthropic_type(int status) noexcept {
+    switch (status) {
+        case 401:
+            return "authentication_error";
+        case 403:
+            return "permission_error";
+        case 404:
+            return "not_found_error";
+        case 413:
+            return "request_too_large";
+        case 429:
+            return "rate_limit_error";
+        case 503:
+            return "overloaded_error";
+        default:
+            return status >= 500 ? "api_error" : "invalid_request_error";
+    }
+}
+
+}  // namespace
+
 std::string error_body(const Error& error, Dialect dialect) {
     std::string out;
-    if (dialect == Dialect::ollama) {
+    const ErrorForm& form = error_form(error.code);
+    if (dialect != Dialect::openai) {
         const bool names_it = error.where.empty() || error.message.find(error.where) != std::string::npos;
-        JsonWriter(out)
-            .object()
-            .key("error")
-            .text(names_it ? error.message : error.where + ": " + error.message)
-            .close();
+        const std::string message = names_it ? error.message : error.where + ": " + error.message;
+        JsonWriter json(out);
+        json.object();
+        if (dialect == Dialect::ollama) {
+            json.key("error").text(message).close();
+            return out;
+        }
+        json.key("type").text("error");
+        json.key("error").object().key("type").text(anthropic_type(form.status)).key("message").text(message).close();
+        json.close();
         return out;
     }
-    const ErrorForm& form = error_form(error.code);
     const bool unknown_model = error.code == ErrorCode::not_found && error.where == "model";
     JsonWriter json(out);
     json.object().key("error").object();

@@ -10,7 +10,10 @@
 namespace cadans::serve {
 
 /// Whose form an answer has.
-enum class Dialect : uint8_t { openai, ollama };
+enum class Dialect : uint8_t { openai, ollama, anthropic };
+
+/// The one that clients of this path speak.
+Dialect dialect_of(std::string_view path) noexcept;
 
 /// The one table of error kinds: status, OpenAI's `type` and `code`.
 struct ErrorForm {
@@ -22,7 +25,8 @@ struct ErrorForm {
 
 const ErrorForm& error_form(ErrorCode code) noexcept;
 
-/// `{"error": {"message", "type", "param", "code"}}`, or Ollama's `{"error": "…"}`. `error.where` becomes `param`;
+/// `{"error": {"message", "type", "param", "code"}}`, Ollama's `{"error": "…"}`, or Anthropic's
+/// `{"type": "error", "error": {"type", "message"}}`. `error.where` becomes `param`;
 /// where it is "model" and the code not_found, `code` is model_not_found.
 std::string error_body(const Error& error, Dialect dialect);
 

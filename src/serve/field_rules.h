@@ -18,7 +18,7 @@ struct NumberRule {
 inline constexpr double kWholeMax = 9007199254740992.0;  // 2^53: what JSON readers everywhere keep exact
 inline constexpr double kIntMax = 2147483647.0;
 
-/// What `/v1/chat/completions` and `/v1/completions` share.
+/// What `/v1/chat/completions`, `/v1/completions` and `/v1/responses` share.
 inline constexpr NumberRule kOpenAiNumbers[] = {
     {"temperature", false, 0, 2, 1},
     {"top_p", false, 0, 1, 1},
@@ -33,6 +33,7 @@ inline constexpr NumberRule kOpenAiNumbers[] = {
     {"best_of", true, 1, 16, 1},
     {"max_tokens", true, 0, kWholeMax, 16, true},
     {"max_completion_tokens", true, 0, kWholeMax, 0, true},
+    {"max_output_tokens", true, 0, kWholeMax, 0, true},
     {"logprobs", true, 0, 20, 0, true},
     {"top_logprobs", true, 0, 20, 0},
 };

@@ -17,7 +17,7 @@ std::string lower(std::string_view text) {
 }
 
 HttpReply refusal(const HttpRequest& request, int status, std::string message) {
-    const Dialect dialect = request.path.starts_with("/api/") ? Dialect::ollama : Dialect::openai;
+    const Dialect dialect = dialect_of(request.path);
     const ErrorCode code = status == 401 ? ErrorCode::denied : ErrorCode::bad_input;  // only 401 is about a key
     HttpReply reply = error_reply({code, std::move(message), {}}, dialect);
     reply.status = status;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "serve/doors.h"
 
 namespace cadans::serve {
 
@@ -15,12 +16,23 @@ double seconds_until(Nanos time) {
     return static_cast<double>(std::max<Nanos>(0, time - steady_now())) / kNanosPerSecond;
 }
 
+/// Mistral's templates take ids of nine characters and no others back.
+std::string fresh_call_id(CallStyle style) {
+    constexpr size_t kShort = 9;
+    const bool is_short = style == CallStyle::listed || style == CallStyle::named;
+    return is_short ? fresh_id("").substr(0, kShort) : fresh_id("call_");
+}
+
 Error ended_by_engine(FinishReason reason) {
     switch (reason) {
         case FinishReason::cancelled:
             return {ErrorCode::unavailable, "the server is stopping: the answer is not complete", {}};
         case FinishReason::refused:
             return {ErrorCode::too_long, "the request could never fit the memory for keys and values", {}};
+        case FinishReason::stuck:
+            return {ErrorCode::internal,
+                    "no token may follow in the grammar that was asked for: the answer is not complete",
+                    {}};
         default:
             return {ErrorCode::internal, "the model gave scores that are no numbers: the answer is not complete", {}};
     }
@@ -38,6 +50,8 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
       seed_(admitted.seed),
       record_(std::move(record)) {
     const text::Vocabulary& vocabulary = request_.model->tokenizer->vocabulary();
+    uint32_t prompt_tokens = 0;
+    for (const AdmittedPrompt& prompt : prompts_) prompt_tokens += static_cast<uint32_t>(prompt.ids.size());
     writer_ = make_answer_writer({.form = request_.form,
                                   .id = id_,
                                   .model = request_.model->name,
@@ -46,19 +60,25 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
                                   .logprobs = request_.logprobs,
                                   .top_logprobs = request_.sampling.top_logprobs,
                                   .return_token_ids = request_.return_token_ids,
+                                  .prompt_tokens = prompt_tokens,
+                                  .echoed = request_.echoed,
                                   .vocabulary = &vocabulary});
     TokenStreamOptions options;
     options.stop = request_.stop;
     const bool conversation = std::holds_alternative<Conversation>(request_.prompt);
     if (request_.split_reasoning && conversation) options.reasoning = request_.model->reasoning;
     options.starts_inside = admitted.reasoning_open;
+    options.shows_control = !sequences_.empty() && sequences_.front().constraint != nullptr;
     choices_.reserve(sequences_.size());
     for (size_t i = 0; i < sequences_.size(); ++i) {
         Choice choice{.seq = {},
                       .prompt = &prompts_[i / request_.choices],
                       .stream = {vocabulary, options},
                       .pending = {},
+                      .calls = {},
+                      .call_ids = {},
                       .reason = {}};
+        if (request_.tools.choice != ToolChoice::none) choice.calls.emplace(request_.model->calls.style);
         choice.pending.index = static_cast<uint32_t>(i);
         if (request_.return_token_ids) choice.pending.prompt_ids = choice.prompt->ids;
         if (request_.echo) echo_prompt(choice);
@@ -254,11 +274,12 @@ void Generation::on_token(Choice& choice, const Event& event) {
         return;
     TextDelta delta = choice.stream.push(token);
     const bool stopped = delta.stopped;
+    if (stopped) choice.pending.stopped_by = request_.stop[delta.which];
     take_text(choice, std::move(delta));
     if (!stopped) return;
     choice.reason = FinishReason::stop;
     record_.closed(choice.seq);
-    take_text(choice, choice.stream.finish(false));
+    take_text(choice, choice.stream.finish(false), true);
     inbox_->cancel(choice.seq);
 }
 
@@ -269,12 +290,31 @@ void Generation::on_finished(Choice& choice, const Event& event) {
         if (!failure_) failure_ = ended_by_engine(event.reason);
         return;
     }
-    take_text(choice, choice.stream.finish(event.reason == FinishReason::length));
+    take_text(choice, choice.stream.finish(event.reason == FinishReason::length), true);
 }
 
-void Generation::take_text(Choice& choice, TextDelta delta) {
-    choice.pending.content += delta.content;
+void Generation::take_text(Choice& choice, TextDelta delta, bool last) {
     choice.pending.reasoning += delta.reasoning;
+    if (!choice.calls) {
+        choice.pending.content += delta.content;
+        return;
+    }
+    take_calls(choice, choice.calls->push(delta.content));
+    if (last) take_calls(choice, choice.calls->finish());
+}
+
+void Generation::take_calls(Choice& choice, ReadText read) {
+    choice.pending.content += read.content;
+    for (CallPiece& piece : read.calls) {
+        if (piece.first) choice.call_ids.push_back(fresh_call_id(request_.model->calls.style));
+        choice.pending.called = true;
+        choice.pending.calls.push_back({.index = piece.index,
+                                        .id = choice.call_ids[piece.index],
+                                        .name = std::move(piece.name),
+                                        .arguments = std::move(piece.arguments),
+                                        .first = piece.first,
+                                        .last = piece.last});
+    }
 }
 
 void Generation::settled() {
@@ -286,10 +326,11 @@ void Generation::write_ready(std::string& out) {
     for (Choice& choice : choices_) {
         ChoiceText& pending = choice.pending;
         const bool waits_for_scores = choice.tokens == 0 && !choice.reason;  // an echo comes with its scores
-        if ((pending.content.empty() && pending.reasoning.empty()) || waits_for_scores) continue;
+        if (!pending.has_text() || waits_for_scores) continue;
         writer_->text(out, pending);
         pending.content.clear();
         pending.reasoning.clear();
+        pending.calls.clear();
         pending.ids.clear();
         pending.scored.clear();
         pending.first = false;
@@ -381,9 +422,8 @@ bool Generation::complete() const noexcept {
     const bool ended =
         std::all_of(choices_.begin(), choices_.end(), [](const Choice& choice) { return choice.reason.has_value(); });
     if (!ended || !request_.stream) return ended;
-    return open_finishes() == 1 && std::all_of(choices_.begin(), choices_.end(), [](const Choice& choice) {
-               return choice.pending.content.empty() && choice.pending.reasoning.empty();
-           });
+    return open_finishes() == 1 && std::all_of(choices_.begin(), choices_.end(),
+                                               [](const Choice& choice) { return !choice.pending.has_text(); });
 }
 
 metrics::Outcome Generation::outcome() const noexcept {

@@ -12,6 +12,7 @@
 #include "serve/admission.h"
 #include "serve/answer_writer.h"
 #include "serve/archive.h"
+#include "serve/call_reader.h"
 #include "serve/flights.h"
 #include "serve/http_message.h"
 #include "serve/live_board.h"
@@ -88,6 +89,8 @@ class Generation final : public EventListener, public ModelWaiter {
         const AdmittedPrompt* prompt = nullptr;
         TokenStream stream;
         ChoiceText pending;
+        std::optional<CallReader> calls;  ///< where tools may be called
+        std::vector<std::string> call_ids;
         uint32_t base_characters = 0;  // of the echoed prompt
         uint32_t tokens = 0;
         uint32_t unflushed_tokens = 0;
@@ -106,7 +109,8 @@ class Generation final : public EventListener, public ModelWaiter {
     void foretell(Progress& progress) const;
     void on_token(Choice& choice, const Event& event);
     void on_finished(Choice& choice, const Event& event);
-    void take_text(Choice& choice, TextDelta delta);
+    void take_text(Choice& choice, TextDelta delta, bool last = false);
+    void take_calls(Choice& choice, ReadText read);
     void echo_prompt(Choice& choice);
     void write_progress(std::string& out);
     void note_text(Nanos now);

@@ -102,7 +102,8 @@ void Generation::remember(Closing& closing, metrics::Outcome outcome) {
 /// Returns the id of the trace that it is part of.
 std::string Generation::send_spans(const metrics::Figures& figures, metrics::Outcome outcome) {
     if (!ledger_->spans.on()) return trace_parent_->trace_id;
-    const bool chat = request_.form == AnswerForm::chat || request_.form == AnswerForm::ollama_chat;
+    const bool chat = request_.form == AnswerForm::chat || request_.form == AnswerForm::ollama_chat ||
+                      request_.form == AnswerForm::messages || request_.form == AnswerForm::responses;
     const std::string operation = chat ? "chat" : "text_completion";
     Trace trace;
     trace.parent = trace_parent_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -12,17 +13,20 @@
 
 #include "base/result.h"
 #include "flow/request.h"
+#include "serve/answer_form.h"
+#include "serve/grammar_shelf.h"
 #include "serve/http_message.h"
 #include "serve/model_card.h"
+#include "serve/tool_use.h"
 #include "text/reasoning.h"
 
 namespace cadans::serve {
 
 /// Which route's form the answer takes.
-enum class AnswerForm : uint8_t { chat, completion, ollama_chat, ollama_generate };
+enum class AnswerForm : uint8_t { chat, completion, ollama_chat, ollama_generate, messages, responses };
 
 constexpr const char* name(AnswerForm form) noexcept {
-    constexpr const char* kNames[] = {"chat", "completion", "ollama_chat", "ollama_generate"};
+    constexpr const char* kNames[] = {"chat", "completion", "ollama_chat", "ollama_generate", "messages", "responses"};
     return kNames[static_cast<uint8_t>(form)];
 }
 
@@ -33,6 +37,7 @@ using PromptIds = std::vector<TokenId>;
 struct Conversation {
     nlohmann::ordered_json messages;   ///< array of {"role", "content", …}, checked
     nlohmann::ordered_json variables;  ///< more names for the template: an object or null
+    nlohmann::ordered_json tools;      ///< those that it is to show; null: none
     bool add_generation_prompt = true;
 };
 
@@ -54,6 +59,8 @@ struct ServedModel : ModelCard {
 
     std::vector<TokenId> markers;                   ///< what the template marks turns with
     std::optional<text::ReasoningStyle> reasoning;  ///< how it marks thinking
+    CallFormat calls;                               ///< how it calls tools
+    std::unique_ptr<GrammarShelf> grammars;         ///< what its answers are held to; thread-safe
 
   private:
     mutable StepCost late_cost_;
@@ -76,6 +83,8 @@ struct GenerationRequest {
     std::vector<std::string> stop;
     std::vector<TokenId> stop_tokens;
     bool ignore_eos = false;
+    TextForm text_form;  ///< what the answer's text is held to
+    ToolUse tools;       ///< what it may call
 
     bool stream = false;
     bool include_usage = false;
@@ -87,6 +96,7 @@ struct GenerationRequest {
     bool load_only = false;           ///< Ollama: an empty prompt only asks for the model
     std::optional<Nanos> keep_alive;  ///< how long its model then stays idle; absent: as is usual here
 
+    std::string echoed;  ///< of `responses`: what its answer tells of the request, as members of a JSON object
     Priority priority = Priority::normal;
     std::string user;
     bool cache_prompt = true;  ///< llama-server's: false neither takes from cached prefixes nor leaves any
@@ -109,6 +119,12 @@ class Catalog {
 /// Bodies of `/v1/chat/completions` and `/v1/completions`. Thread-safe.
 Result<GenerationRequest> parse_chat_request(const nlohmann::ordered_json& body, const Catalog& catalog);
 Result<GenerationRequest> parse_completion_request(const nlohmann::ordered_json& body, const Catalog& catalog);
+
+/// Body of `/v1/responses`. Thread-safe.
+Result<GenerationRequest> parse_responses(const nlohmann::ordered_json& body, const Catalog& catalog);
+
+/// Body of `/v1/messages`, Anthropic's. Thread-safe.
+Result<GenerationRequest> parse_anthropic_messages(const nlohmann::ordered_json& body, const Catalog& catalog);
 
 /// Bodies of `/api/chat` and `/api/generate`. Thread-safe.
 Result<GenerationRequest> parse_ollama_chat(const nlohmann::ordered_json& body, const Catalog& catalog);

@@ -3,7 +3,9 @@
 #include "serve/common_fields.h"
 #include "serve/field_reader.h"
 #include "serve/field_rules.h"
+#include "serve/form_fields.h"
 #include "serve/generation_request.h"
+#include "serve/tool_fields.h"
 
 namespace cadans::serve {
 
@@ -14,7 +16,6 @@ constexpr size_t kStopsMax = 64;
 consteval const NumberRule& number_rule(std::string_view name) { return rule(kOllamaNumbers, name); }
 
 constexpr std::array kRefused = {
-    RefusedField{"tools", neutral_if_empty},    RefusedField{"format", neutral_if_empty},
     RefusedField{"images", neutral_if_empty},   RefusedField{"suffix", neutral_if_empty},
     RefusedField{"template", neutral_if_empty}, RefusedField{"context", neutral_if_empty},
     RefusedField{"logprobs", neutral_if_empty}, RefusedField{"top_logprobs", neutral_if_zero},
@@ -73,6 +74,7 @@ void read_common(FieldReader& reader, const Catalog& catalog, GenerationRequest&
     read_options(reader, request);
     request.stream = reader.boolean("stream", true);
     request.return_token_ids = false;
+    read_ollama_format(reader, request.text_form);
     read_asker(reader, request);
     refuse(reader, kRefused);
 }
@@ -98,10 +100,11 @@ Result<GenerationRequest> parse_ollama_chat(const Json& body, const Catalog& cat
     if (request.load_only) return request;
     need_template(reader, *request.model, "messages");
     if (reader.failed()) return reader.take_error();
-    Result<Json> read = read_messages(*messages, request.model->chat_template->wants_content_parts());
+    read_tools(reader, request.tools);
+    if (reader.failed()) return reader.take_error();
+    Result<Conversation> read = read_messages(*messages, *request.model, request.tools);
     if (!read) return std::move(read).error();
-    Conversation conversation;
-    conversation.messages = *std::move(read);
+    Conversation conversation = *std::move(read);
     conversation.variables = read_think(reader);
     request.prompt = std::move(conversation);
     if (reader.failed()) return reader.take_error();
@@ -116,6 +119,8 @@ Result<GenerationRequest> parse_ollama_generate(const Json& body, const Catalog&
     if (reader.failed()) return reader.take_error();
     std::string prompt = reader.string("prompt");
     const std::string system = reader.string("system");
+    constexpr std::array kChatOnly = {RefusedField{"tools", neutral_if_empty}};
+    refuse(reader, kChatOnly);
     const bool raw = reader.boolean("raw", false);
     Json variables = read_think(reader);
     if (reader.failed()) return reader.take_error();
@@ -128,14 +133,12 @@ Result<GenerationRequest> parse_ollama_generate(const Json& body, const Catalog&
         request.prompt = std::vector<PromptText>{std::move(prompt)};
         return request;
     }
-    const bool parts = request.model->chat_template->wants_content_parts();
     Json messages = Json::array();
     if (!system.empty()) messages.push_back(Json{{"role", "system"}, {"content", system}});
     messages.push_back(Json{{"role", "user"}, {"content", prompt}});
-    Result<Json> read = read_messages(messages, parts);
+    Result<Conversation> read = read_messages(messages, *request.model);
     if (!read) return std::move(read).error();
-    Conversation conversation;
-    conversation.messages = *std::move(read);
+    Conversation conversation = *std::move(read);
     conversation.variables = std::move(variables);
     request.prompt = std::move(conversation);
     return request;

@@ -3,17 +3,33 @@
 #include <array>
 #include <ctime>
 
+#include "serve/anthropic_writer.h"
 #include "serve/json_writer.h"
 #include "serve/openai_writer.h"
+#include "serve/responses_writer.h"
 
 namespace cadans::serve {
 
 namespace {
 
-void write_message(JsonWriter& json, bool chat, std::string_view content, std::string_view thinking) {
+void write_calls(JsonWriter& json, std::span<const CallText> calls) {
+    json.key("tool_calls").array();
+    for (const CallText& call : calls) {
+        json.object().key("id").text(call.id);
+        json.key("function").object().key("index").number(call.index).key("name").text(call.name);
+        json.key("arguments").raw(call.arguments).close();
+        json.close();
+    }
+    json.close();
+}
+
+/// `calls`: whole ones.
+void write_message(JsonWriter& json, bool chat, std::string_view content, std::string_view thinking,
+                   std::span<const CallText> calls = {}) {
     if (chat) json.key("message").object().key("role").text("assistant");
     json.key(chat ? "content" : "response").text(content);
     if (!thinking.empty()) json.key("thinking").text(thinking);
+    if (!calls.empty()) write_calls(json, calls);
     if (chat) json.close();
 }
 
@@ -38,7 +54,7 @@ void OllamaWriter::append_line(std::string& out, const ChoiceText& piece, const 
     json.object();
     json.key("model").text(head_.model);
     json.key("created_at").text(timestamp(head_.created));
-    write_message(json, chat_, piece.content, piece.reasoning);
+    write_message(json, chat_, piece.content, piece.reasoning, piece.calls);
     json.key("done").boolean(done_reason != nullptr);
     if (done_reason != nullptr) json.key("done_reason").text(done_reason);
     if (closing != nullptr) {
@@ -49,13 +65,28 @@ void OllamaWriter::append_line(std::string& out, const ChoiceText& piece, const 
     json.close();
 }
 
+/// The piece with the calls that are whole by now: arguments are an object here and cannot come in parts. Those of a
+/// call that was cut never come.
+ChoiceText OllamaWriter::complete_calls(const ChoiceText& piece) {
+    ChoiceText out = piece;
+    out.calls.clear();
+    for (const CallText& call : piece.calls) {
+        if (call.first) begun_ = call;
+        if (!call.first) begun_.arguments += call.arguments;
+        if (call.last) out.calls.push_back(std::move(begun_));
+    }
+    return out;
+}
+
 void OllamaWriter::text(std::string& out, const ChoiceText& piece) {
-    append_line(out, piece, nullptr, nullptr);
+    const ChoiceText whole = complete_calls(piece);
+    if (!piece.calls.empty() && !whole.has_text()) return;
+    append_line(out, whole, nullptr, nullptr);
     out += '\n';
 }
 
 void OllamaWriter::finish(std::string& out, const ChoiceText& rest, FinishReason reason, const Closing* closing) {
-    append_line(out, rest, finish_name(reason), closing);
+    append_line(out, complete_calls(rest), finish_name(reason), closing);
     out += '\n';
 }
 
@@ -70,7 +101,7 @@ void OllamaWriter::error(std::string& out, const Error& error) {
 std::string OllamaWriter::whole(std::span<const ChoiceText> choices, std::span<const FinishReason> reasons,
                                 const Closing& closing) {
     std::string out;
-    append_line(out, choices.front(), finish_name(reasons.front()), &closing);
+    append_line(out, complete_calls(choices.front()), finish_name(reasons.front()), &closing);
     return out;
 }
 
@@ -90,10 +121,28 @@ std::string ollama_loaded(const AnswerHead& head, const char* reason, const metr
 std::unique_ptr<AnswerWriter> make_answer_writer(AnswerHead head) {
     if (head.form == AnswerForm::chat || head.form == AnswerForm::completion)
         return std::make_unique<OpenAiWriter>(std::move(head));
+    if (head.form == AnswerForm::responses) return std::make_unique<ResponsesWriter>(std::move(head));
+    if (head.form == AnswerForm::messages) return std::make_unique<AnthropicWriter>(std::move(head));
     return std::make_unique<OllamaWriter>(std::move(head));
 }
 
-const char* finish_name(FinishReason reason) noexcept { return reason == FinishReason::length ? "length" : "stop"; }
+const char* finish_name(FinishReason reason, bool called) noexcept {
+    if (reason == FinishReason::length) return "length";
+    return called ? "tool_calls" : "stop";
+}
+
+std::vector<CallText> whole_calls(std::span<const CallText> pieces) {
+    std::vector<CallText> out;
+    for (const CallText& piece : pieces) {
+        if (piece.first) {
+            out.push_back(piece);
+            continue;
+        }
+        out.back().arguments += piece.arguments;
+        out.back().last = piece.last;
+    }
+    return out;
+}
 
 std::string timestamp(int64_t unix_seconds) {
     const auto seconds = static_cast<time_t>(unix_seconds);

@@ -25,7 +25,10 @@ class OllamaWriter final : public AnswerWriter {
   private:
     void append_line(std::string& out, const ChoiceText& piece, const char* done_reason, const Closing* closing) const;
 
+    ChoiceText complete_calls(const ChoiceText& piece);
+
     bool chat_;
+    CallText begun_;  ///< whose arguments are coming
 };
 
 /// The answer to a request that only asks for the model to be there ("load") or gone ("unload").

@@ -6,7 +6,9 @@
 #include "serve/common_fields.h"
 #include "serve/field_reader.h"
 #include "serve/field_rules.h"
+#include "serve/form_fields.h"
 #include "serve/generation_request.h"
+#include "serve/tool_fields.h"
 
 namespace cadans::serve {
 
@@ -14,32 +16,19 @@ namespace {
 
 constexpr size_t kStopsMax = 16;
 
-bool neutral_response_format(const Json& value) {
-    if (neutral_if_empty(value)) return true;
-    return value.is_object() && value.contains("type") && value["type"] == "text";
-}
-bool neutral_tool_choice(const Json& value) { return neutral_if_empty(value) || value == "none" || value == "auto"; }
+bool neutral_function_call(const Json& value) { return neutral_if_empty(value) || value == "none" || value == "auto"; }
 bool neutral_modalities(const Json& value) {
     return neutral_if_empty(value) || (value.is_array() && value.size() == 1 && value[0] == "text");
 }
 
 // What asks for a different answer than ours would be.
 constexpr std::array kRefused = {
-    RefusedField{"tools", neutral_if_empty},
-    RefusedField{"tool_choice", neutral_tool_choice},
     RefusedField{"functions", neutral_if_empty},
-    RefusedField{"function_call", neutral_tool_choice},
-    RefusedField{"response_format", neutral_response_format},
+    RefusedField{"function_call", neutral_function_call},
     RefusedField{"modalities", neutral_modalities},
     RefusedField{"audio", neutral_if_empty},
     RefusedField{"web_search_options", neutral_if_empty},
     RefusedField{"suffix", neutral_if_empty},
-    RefusedField{"grammar", neutral_if_empty},
-    RefusedField{"json_schema", neutral_if_empty},
-    RefusedField{"structured_outputs", neutral_if_empty},
-    RefusedField{"guided_json", neutral_if_empty},
-    RefusedField{"guided_regex", neutral_if_empty},
-    RefusedField{"guided_choice", neutral_if_empty},
     RefusedField{"guided_grammar", neutral_if_empty},
     RefusedField{"image_data", neutral_if_empty},
     RefusedField{"prompt_embeds", neutral_if_empty},
@@ -141,6 +130,7 @@ void read_common(FieldReader& reader, const Catalog& catalog, GenerationRequest&
     }
     request.ignore_eos = reader.boolean("ignore_eos", false);
     request.return_token_ids = reader.boolean("return_token_ids", false);
+    read_text_form(reader, request.text_form);
     request.stream = reader.boolean("stream", false);
     read_stream_options(reader, request);
     read_asker(reader, request);
@@ -240,11 +230,12 @@ void read_conversation(FieldReader& reader, GenerationRequest& request) {
                                            "\" has no chat template: use /v1/completions, or start the server with "
                                            "--chat-template FILE",
                                        "messages"));
-    Result<Json> read = read_messages(*messages, model.chat_template->wants_content_parts());
+    read_tools(reader, request.tools);
+    if (reader.failed()) return;
+    Result<Conversation> read = read_messages(*messages, *request.model, request.tools);
     if (!read) return reader.fail(std::move(read).error());
-    if (read->empty()) return reader.fail(bad_input("messages: the list is empty", "messages"));
-    Conversation conversation;
-    conversation.messages = *std::move(read);
+    if (read->messages.empty()) return reader.fail(bad_input("messages: the list is empty", "messages"));
+    Conversation conversation = *std::move(read);
     conversation.variables = read_template_variables(reader);
     conversation.add_generation_prompt = reader.boolean("add_generation_prompt", true);
     request.prompt = std::move(conversation);
@@ -279,6 +270,9 @@ Result<GenerationRequest> parse_completion_request(const Json& body, const Catal
     read_common(reader, catalog, request);
     if (reader.failed()) return reader.take_error();
     read_best_of(reader, request);
+    constexpr std::array kChatOnly = {RefusedField{"tools", neutral_if_empty},
+                                      RefusedField{"tool_choice", neutral_function_call}};
+    refuse(reader, kChatOnly);
     read_prompt(reader, request);
     request.add_special = reader.boolean("add_special_tokens", true);
     request.parse_special = reader.boolean("parse_special", true);

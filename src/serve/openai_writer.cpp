@@ -61,9 +61,14 @@ void OpenAiWriter::append_choice(std::string& out, const ChoiceText& piece, cons
             append_string(out, "reasoning_content", piece.reasoning);
             comma = true;
         }
-        if (!piece.content.empty() || (piece.first && piece.reasoning.empty())) {
+        if (!piece.content.empty() || (piece.first && !piece.has_text())) {
             if (comma) out += ',';
             append_string(out, "content", piece.content);
+            comma = true;
+        }
+        if (!piece.calls.empty()) {
+            if (comma) out += ',';
+            append_calls(out, piece.calls, true);
         }
         out += '}';
     } else {
@@ -83,6 +88,35 @@ void OpenAiWriter::append_choice(std::string& out, const ChoiceText& piece, cons
         out += finish;
         out += "\"}";
     }
+}
+
+/// Pieces have their call's index, and what does not change in the first alone; whole calls have neither index nor a
+/// second piece.
+void OpenAiWriter::append_calls(std::string& out, std::span<const CallText> calls, bool pieces) const {
+    out += "\"tool_calls\":[";
+    bool comma = false;
+    for (const CallText& call : calls) {
+        if (comma) out += ',';
+        comma = true;
+        out += '{';
+        if (pieces) {
+            out += "\"index\":";
+            append_number(out, uint64_t{call.index});
+            out += ',';
+        }
+        if (call.first) {
+            append_string(out, "id", call.id);
+            out += ",\"type\":\"function\",";
+        }
+        out += "\"function\":{";
+        if (call.first) {
+            append_string(out, "name", call.name);
+            out += ',';
+        }
+        append_string(out, "arguments", call.arguments);
+        out += "}}";
+    }
+    out += ']';
 }
 
 void OpenAiWriter::append_logprobs(std::string& out, const ChoiceText& piece) const {
@@ -122,7 +156,7 @@ void OpenAiWriter::append_figures(std::string& out, const Closing& closing) cons
 void OpenAiWriter::text(std::string& out, const ChoiceText& piece) { append_frame(out, piece, nullptr, nullptr); }
 
 void OpenAiWriter::finish(std::string& out, const ChoiceText& rest, FinishReason reason, const Closing* closing) {
-    append_frame(out, rest, finish_name(reason), closing);
+    append_frame(out, rest, finish_name(reason, rest.called), closing);
 }
 
 void OpenAiWriter::end(std::string& out, const Closing& closing) {
@@ -176,7 +210,7 @@ std::string OpenAiWriter::whole(std::span<const ChoiceText> choices, std::span<c
     out += ",\"choices\":[";
     for (size_t i = 0; i < choices.size(); ++i) {
         if (i > 0) out += ',';
-        append_whole_choice(out, choices[i], finish_name(reasons[i]));
+        append_whole_choice(out, choices[i], finish_name(reasons[i], choices[i].called));
     }
     out += ']';
     if (chat_ && head_.return_token_ids && !choices.empty())
@@ -194,10 +228,17 @@ void OpenAiWriter::append_whole_choice(std::string& out, const ChoiceText& choic
     out += "{\"index\":";
     append_number(out, uint64_t{choice.index});
     out += ",\"message\":{\"role\":\"assistant\",";
-    append_string(out, "content", choice.content);
+    if (choice.called && choice.content.empty())
+        out += "\"content\":null";
+    else
+        append_string(out, "content", choice.content);
     if (!choice.reasoning.empty()) {
         out += ',';
         append_string(out, "reasoning_content", choice.reasoning);
+    }
+    if (!choice.calls.empty()) {
+        out += ',';
+        append_calls(out, whole_calls(choice.calls), false);
     }
     out += ",\"refusal\":null}";
     append_logprobs(out, choice);

@@ -25,6 +25,7 @@ class OpenAiWriter final : public AnswerWriter {
   private:
     std::string head_text(const char* object) const;
     void append_choice(std::string& out, const ChoiceText& piece, const char* finish) const;
+    void append_calls(std::string& out, std::span<const CallText> calls, bool pieces) const;
     void append_whole_choice(std::string& out, const ChoiceText& choice, const char* finish) const;
     void append_logprobs(std::string& out, const ChoiceText& piece) const;
     void append_frame(std::string& out, const ChoiceText& piece, const char* finish, const Closing* closing) const;

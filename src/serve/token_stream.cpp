@@ -9,7 +9,8 @@ namespace {
 // Control tokens are hidden, except where the marks of thinking are control tokens themselves.
 text::DetokenizerOptions detokenizer_options(const text::Vocabulary& vocabulary, const TokenStreamOptions& options) {
     text::DetokenizerOptions out;
-    if (!options.reasoning) return out;
+    out.skip_control = !options.shows_control;
+    if (!options.reasoning || options.shows_control) return out;
     const std::optional<TokenId> open = vocabulary.find(options.reasoning->open);
     out.skip_control = !options.reasoning->channels && !(open && vocabulary.is_control(*open));
     return out;
@@ -48,6 +49,7 @@ TextDelta TokenStream::pass(std::string_view text) {
     if (text.empty()) return out;
     text::StopOutput safe = stops_.push(text);
     out.stopped = safe.stopped;
+    out.which = safe.which;
     if (!splitter_) {
         out.content = std::move(safe.text);
         return out;

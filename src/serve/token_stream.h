@@ -16,11 +16,13 @@ struct TokenStreamOptions {
     std::vector<std::string> stop;
     std::optional<text::ReasoningStyle> reasoning;  ///< absent: all text is answer
     bool starts_inside = false;                     ///< the prompt has opened the thinking block already
+    bool shows_control = false;                     ///< control tokens are text: a grammar has asked for their spelling
 };
 
 struct TextDelta {
     std::string content, reasoning;
     bool stopped = false;  ///< a stop string is complete: nothing follows
+    size_t which = 0;      ///< its place in the list, when stopped
 };
 
 /// Whole characters only, nothing of a stop string, thinking apart. Thread rule: one thread. Borrows the vocabulary.

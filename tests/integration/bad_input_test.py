@@ -100,7 +100,7 @@ def test_a_bias_key_that_is_no_id_is_refused(steady, bias):
     check_error(*steady.post("/v1/completions", completion(logit_bias=bias)))
 
 
-UNSUPPORTED = [chat(tools=[{"type": "function", "function": {"name": "f", "parameters": {}}}]), chat(response_format={"type": "json_object"}),
+UNSUPPORTED = [chat(functions=[{"name": "f", "parameters": {}}]), chat(response_format={"type": "grammar"}),
                chat(messages=[{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]),
                completion(suffix="end"), completion(best_of=2), completion(grammar="root ::= x")]
 

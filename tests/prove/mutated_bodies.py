@@ -16,7 +16,17 @@ CHAT = {"model": "default", "messages": [{"role": "system", "content": "Be brief
         "top_logprobs": 3, "presence_penalty": 0.1, "frequency_penalty": 0.1, "logit_bias": {"5": 1.5}, "user": "u", "stream_options": {"include_usage": True}}
 TEXT = {"model": "default", "prompt": "The river", "max_tokens": 3, "temperature": 0, "logprobs": 2, "echo": True, "n": 1, "stop": "x", "seed": 1,
         "repeat_penalty": 1.1, "ignore_eos": True, "return_token_ids": True, "priority": "normal", "add_special": True, "parse_special": False}
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}, "b": {"type": "string", "pattern": "^[a-z]{2,5}$"}, "c": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}},
+          "required": ["a"], "additionalProperties": False}
+TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": SCHEMA}}
+TALK = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "c", "content": "r"}]
 CORPUS = [
+    ("/v1/chat/completions", {**CHAT, "response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": True, "schema": SCHEMA}}}),
+    ("/v1/completions", {**TEXT, "regex": "(ab|[c-e]{2,4})+x?"}), ("/v1/completions", {**TEXT, "grammar": 'root ::= "a" x*\nx ::= [b-d] | "é"'}),
+    ("/v1/chat/completions", {**CHAT, "messages": TALK, "tools": [TOOL], "tool_choice": "required", "parallel_tool_calls": False}),
+    ("/api/chat", {"messages": TALK, "tools": [TOOL], "stream": False, "options": {"num_predict": 3}}),
+    ("/api/generate", {"prompt": "The river", "format": SCHEMA, "stream": False, "options": {"num_predict": 3}}),
     ("/v1/chat/completions", CHAT), ("/v1/chat/completions", {**CHAT, "stream": True}), ("/v1/completions", TEXT), ("/v1/completions", {**TEXT, "stream": True}),
     ("/v1/completions", {**TEXT, "prompt": [5, 6, 7]}), ("/v1/completions", {**TEXT, "prompt": [[5, 6], [7]]}), ("/v1/completions", {**TEXT, "prompt": ["a", "b"]}),
     ("/api/chat", {"model": "m", "messages": [{"role": "user", "content": "The river"}], "stream": False, "options": {"num_predict": 3, "temperature": 0, "num_ctx": 64, "stop": ["a"]}, "keep_alive": "5m"}),
@@ -27,7 +37,7 @@ CORPUS = [
 HOSTILE = [None, True, False, 0, -1, 1, 2**31, 2**32, 2**53, 2**63, 2**64, -2**63, 1e308, -1e308, 1e-320, 0.1, "", "a", "\0", "\ud83d", "\u202e", "ß" * 300, "%s%n",
            "<|im_end|>", "../../x", [], [[]], {}, [None], [1, "a", {}], {"": ""}, {"a": {"a": {"a": []}}}, "9" * 400, [0] * 1000, ["x"] * 50, "default:latest"]
 NAMES = ["prompt", "messages", "role", "content", "n", "stop", "stream", "tools", "images", "format", "suffix", "options", "num_ctx", "think", "template", "context",
-         "grammar", "json_schema", "response_format", "logit_bias", "best_of", "max_completion_tokens", "chat_template", "chat_template_kwargs", "__proto__", ""]
+         "grammar", "json_schema", "response_format", "regex", "tool_choice", "tool_calls", "$ref", "anyOf", "pattern", "properties", "input_schema", "logit_bias", "best_of", "max_completion_tokens", "chat_template", "chat_template_kwargs", "__proto__", ""]
 SLOW = 20   # seconds
 
 

@@ -41,6 +41,8 @@ class StepRig {
         uint32_t computed = 0;
         std::vector<TokenScore> scores;  ///< of tokens 1 ..
         SamplingParams sampling;
+        Constraint* constraint = nullptr;
+        ConstraintState constraint_at = 0;
     };
     Sequence sequence(uint64_t seed, uint32_t n) {
         Sequence s;
@@ -67,6 +69,8 @@ class StepRig {
             item.score = true;
             item.sample = sample && item.first + item.count == item.known.size();
             item.sampling = &all[i]->sampling;
+            item.constraint = all[i]->constraint;
+            item.constraint_at = all[i]->constraint_at;
             item.group_count = groups_;
             for (uint32_t g = 0; g < groups_; g++) item.pages[g] = {0, all[i]->pages};
             for (const PageCopy& copy : all[i]->copies) plan_.copies.push_back(copy);

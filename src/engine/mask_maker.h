@@ -1,0 +1,55 @@
+// Masks of a step's constrained items, made on a thread of their own while the step computes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "flow/step.h"
+
+namespace cadans::engine {
+
+/// Usage: begin(), compute, wait(), then read the masks; each item's constraint is then free for this thread to use.
+///
+/// Thread rule: one thread, that of the steps; the maker's own works between begin() and wait() only.
+/// Cost: no allocation here once the buffers have grown; a constraint may allocate at a state that is new to it.
+class MaskMaker {
+  public:
+    MaskMaker() = default;
+    ~MaskMaker();
+    MaskMaker(const MaskMaker&) = delete;
+    MaskMaker& operator=(const MaskMaker&) = delete;
+
+    /// Starts on the masks of all items that are drawn from and have a constraint. The items stay as they are until
+    /// wait() has returned.
+    ///
+    /// vocab   of each model, by its number: how many bits a mask has
+    void begin(std::span<const StepItem> items, std::span<const uint32_t> vocab);
+
+    /// Returns when all masks are there.
+    void wait() noexcept;
+
+    /// Of item i of begin(); empty: it has no constraint, or is not drawn from.
+    std::span<const uint64_t> mask(size_t item) const noexcept { return masks_[item].bits; }
+    /// False: no token may come, nor the end.
+    bool some(size_t item) const noexcept { return masks_[item].some; }
+
+  private:
+    struct Mask {
+        const StepItem* item = nullptr;
+        std::span<uint64_t> bits;
+        bool some = true;
+    };
+    enum State : uint32_t { idle, asked, leaving };
+
+    void work() noexcept;
+
+    std::vector<Mask> masks_;
+    std::vector<uint64_t> words_;
+    std::atomic<uint32_t> state_{idle};
+    std::jthread thread_;  ///< from the first constrained item on; last: it uses the others
+};
+
+}  // namespace cadans::engine

@@ -1,0 +1,126 @@
+// Calls of tools on the wire of each dialect, over the fake engine.
+#include <gtest/gtest.h>
+
+#include "serve/testing/test_house.h"
+
+namespace cadans::serve {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kSays =
+    "Let me see.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"\xC3\xA9\"}}\n</tool_call>\n"
+    "<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>";
+constexpr const char* kTools =
+    R"("tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}}, {"type": "function", "function": {"name": "g"}}])";
+
+std::string body(const std::string& more) {
+    return R"({"messages": [{"role": "user", "content": "hi"}], )" + std::string(kTools) + more + "}";
+}
+
+ordered_json parsed(const std::string& text) { return ordered_json::parse(text, nullptr, false); }
+
+TEST(tool_answers, in_openais_form) {
+    TestHouse house;
+    house.say(kSays);
+    const TestReply whole = house.post("/v1/chat/completions", body(""));
+    ASSERT_EQ(whole.status, 200) << whole.body;
+    const ordered_json choice = whole.json()["choices"][0];
+    EXPECT_EQ(choice["finish_reason"], "tool_calls");
+    EXPECT_EQ(choice["message"]["content"], "Let me see.");
+    const ordered_json calls = choice["message"]["tool_calls"];
+    ASSERT_EQ(calls.size(), 2u);
+    EXPECT_EQ(calls[0]["type"], "function");
+    EXPECT_EQ(calls[0]["function"]["name"], "f");
+    EXPECT_EQ(calls[0]["function"]["arguments"], "{\"a\": \"\xC3\xA9\"}");
+    EXPECT_FALSE(calls[0].contains("index"));
+    EXPECT_NE(calls[0]["id"], calls[1]["id"]);
+
+    const auto frames = house.post("/v1/chat/completions", body(", \"stream\": true")).frames();
+    std::string content;
+    std::vector<std::string> arguments;
+    for (size_t i = 0; i + 1 < frames.size(); ++i) {
+        const ordered_json frame = parsed(frames[i]);
+        const ordered_json& delta = frame["choices"][0]["delta"];
+        content += delta.value("content", "");
+        EXPECT_EQ(frame["choices"][0]["finish_reason"].is_null(), i + 2 < frames.size());
+        if (!delta.contains("tool_calls")) continue;
+        for (const ordered_json& call : delta["tool_calls"]) {
+            const bool first = call["index"] == arguments.size();
+            if (first) arguments.emplace_back();
+            EXPECT_EQ(call["index"], arguments.size() - 1);
+            EXPECT_EQ(call.contains("id"), first);
+            EXPECT_EQ(call.contains("type"), first);
+            EXPECT_EQ(call["function"].contains("name"), first);
+            arguments.back() += call["function"]["arguments"].get<std::string>();
+        }
+    }
+    EXPECT_EQ(content, "Let me see.");
+    EXPECT_EQ(arguments, (std::vector<std::string>{"{\"a\": \"\xC3\xA9\"}", "{}"}));
+    EXPECT_EQ(parsed(frames[frames.size() - 2])["choices"][0]["finish_reason"], "tool_calls");
+}
+
+TEST(tool_answers, without_words_have_no_content) {
+    TestHouse house;
+    house.say("<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>");
+    const ordered_json message = house.post("/v1/chat/completions", body("")).json()["choices"][0]["message"];
+    EXPECT_TRUE(message["content"].is_null());
+    EXPECT_EQ(message["tool_calls"].size(), 1u);
+}
+
+TEST(tool_answers, that_are_words_are_as_without_tools) {
+    TestHouse house;
+    house.say("just <tool words  ");
+    const ordered_json choice = house.post("/v1/chat/completions", body("")).json()["choices"][0];
+    EXPECT_EQ(choice["message"]["content"], "just <tool words  ");
+    EXPECT_EQ(choice["finish_reason"], "stop");
+    EXPECT_FALSE(choice["message"].contains("tool_calls"));
+    house.say(kSays);
+    const ordered_json none = house.post("/v1/chat/completions", body(", \"tool_choice\": \"none\"")).json();
+    EXPECT_EQ(none["choices"][0]["message"]["content"], kSays);
+}
+
+TEST(tool_answers, in_ollamas_form_are_whole_and_hold_objects) {
+    TestHouse house;
+    house.say(kSays);
+    const ordered_json whole = house.post("/api/chat", body(", \"stream\": false")).json();
+    ASSERT_EQ(whole["message"]["tool_calls"].size(), 2u) << whole.dump();
+    EXPECT_EQ(whole["message"]["tool_calls"][0]["function"]["arguments"]["a"], "\xC3\xA9");
+    EXPECT_EQ(whole["message"]["content"], "Let me see.");
+    EXPECT_EQ(whole["done_reason"], "stop");
+    std::vector<ordered_json> calls;
+    const auto lines = house.post("/api/chat", body("")).lines();
+    for (const std::string& line : lines)
+        if (const ordered_json message = parsed(line)["message"]; message.contains("tool_calls"))
+            for (const ordered_json& call : message["tool_calls"]) calls.push_back(call);
+    ASSERT_EQ(calls.size(), 2u);
+    EXPECT_EQ(calls[0]["function"]["name"], "f");
+    EXPECT_EQ(calls[1]["function"]["index"], 1);
+    EXPECT_EQ(calls[1]["function"]["arguments"], ordered_json::object());
+    EXPECT_EQ(parsed(lines.back())["done"], true);
+}
+
+TEST(tool_answers, that_are_cut_end_with_length) {
+    TestHouse house;
+    house.say(kSays);
+    const ordered_json choice = house.post("/v1/chat/completions", body(", \"max_tokens\": 55")).json()["choices"][0];
+    EXPECT_EQ(choice["finish_reason"], "length");
+    ASSERT_EQ(choice["message"]["tool_calls"].size(), 1u) << choice.dump();
+    const ordered_json ollama =
+        house.post("/api/chat", body(", \"stream\": false, \"options\": {\"num_predict\": 55}")).json();
+    EXPECT_FALSE(ollama["message"].contains("tool_calls")) << "half an object cannot be shown";
+}
+
+TEST(tool_answers, tools_and_results_reach_the_prompt) {
+    TestHouse house;
+    const std::string messages =
+        R"({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": null, "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}}]}, {"role": "tool", "tool_call_id": "c", "content": "sun"}], )";
+    const std::string prompt = house.post("/apply-template", messages + kTools + "}").json()["prompt"];
+    for (const char* part :
+         {"<tools>", "\"name\":\"g\"", "<tool_call>\n{\"name\":\"f\",\"arguments\":{\"a\":1}}\n</tool_call>",
+          "<tool_response>\nsun\n</tool_response>"})
+        EXPECT_NE(prompt.find(part), std::string::npos) << part << " in " << prompt;
+}
+
+}  // namespace
+}  // namespace cadans::serve
