@@ -67,6 +67,7 @@ constexpr std::array kKeywords = std::to_array<Keyword>({
     {"contentMediaType", Form::any, false},
     {"contentSchema", Form::any, false},
     {"discriminator", Form::any, false},
+    {"nullable", Form::any, false},  // OpenAPI's: it only allows more
     {"externalDocs", Form::any, false},
     {"xml", Form::any, false},
 });
@@ -234,8 +235,7 @@ Status SchemaDocument::check(Place place) const {
     const bool only_ref = draft_ == Draft::draft7 && schema.contains("$ref");
     for (const auto& [key, value] : schema.items()) {
         if (key.starts_with("x-") || (only_ref && key != "$ref")) continue;
-        const auto at =
-            std::find_if(kKeywords.begin(), kKeywords.end(), [&](const Keyword& k) { return k.name == key; });
+        const auto at = std::ranges::find(kKeywords, std::string_view(key), &Keyword::name);
         const bool conditional = key == "then" || key == "else";
         if (conditional && !schema.contains("if")) continue;
         if (key == "if" && !schema.contains("then") && !schema.contains("else")) continue;
