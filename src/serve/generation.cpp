@@ -308,6 +308,12 @@ void Generation::take_calls(Choice& choice, ReadText read) {
     for (CallPiece& piece : read.calls) {
         if (piece.first) choice.call_ids.push_back(fresh_call_id(request_.model->calls.style));
         choice.pending.called = true;
+        std::vector<CallText>& calls = choice.pending.calls;
+        if (!calls.empty() && calls.back().index == piece.index) {
+            calls.back().arguments += piece.arguments;
+            calls.back().last = piece.last;
+            continue;
+        }
         choice.pending.calls.push_back({.index = piece.index,
                                         .id = choice.call_ids[piece.index],
                                         .name = std::move(piece.name),

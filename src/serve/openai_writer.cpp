@@ -153,7 +153,23 @@ void OpenAiWriter::append_figures(std::string& out, const Closing& closing) cons
     out += closing.cadans;
 }
 
-void OpenAiWriter::text(std::string& out, const ChoiceText& piece) { append_frame(out, piece, nullptr, nullptr); }
+/// A frame holds words, or one stretch of one call: there are clients that look at no more of it.
+void OpenAiWriter::text(std::string& out, const ChoiceText& piece) {
+    if (piece.calls.empty()) return append_frame(out, piece, nullptr, nullptr);
+    ChoiceText part = piece;
+    const auto send = [&] {
+        append_frame(out, part, nullptr, nullptr);
+        part = {};
+        part.index = piece.index;
+        part.first = false;
+    };
+    part.calls.clear();
+    if (part.first || part.has_text()) send();
+    for (const CallText& call : piece.calls) {
+        part.calls.assign(1, call);
+        send();
+    }
+}
 
 void OpenAiWriter::finish(std::string& out, const ChoiceText& rest, FinishReason reason, const Closing* closing) {
     append_frame(out, rest, finish_name(reason, rest.called), closing);

@@ -45,6 +45,8 @@ TEST(tool_answers, in_openais_form) {
         content += delta.value("content", "");
         EXPECT_EQ(frame["choices"][0]["finish_reason"].is_null(), i + 2 < frames.size());
         if (!delta.contains("tool_calls")) continue;
+        EXPECT_EQ(delta["tool_calls"].size(), 1u) << "there are clients that look at the first alone";
+        EXPECT_FALSE(delta.contains("content") || delta.contains("role"));
         for (const ordered_json& call : delta["tool_calls"]) {
             const bool first = call["index"] == arguments.size();
             if (first) arguments.emplace_back();
