@@ -1,5 +1,6 @@
 #include "serve/ollama_writer.h"
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 
@@ -12,12 +13,19 @@ namespace cadans::serve {
 
 namespace {
 
+/// A line of the stream is one line: what a model wrote over several has line ends between its parts alone, since a
+/// string holds none.
+std::string on_one_line(std::string json) {
+    std::ranges::replace(json, '\n', ' ');
+    return json;
+}
+
 void write_calls(JsonWriter& json, std::span<const CallText> calls) {
     json.key("tool_calls").array();
     for (const CallText& call : calls) {
         json.object().key("id").text(call.id);
         json.key("function").object().key("index").number(call.index).key("name").text(call.name);
-        json.key("arguments").raw(call.arguments).close();
+        json.key("arguments").raw(on_one_line(call.arguments)).close();
         json.close();
     }
     json.close();

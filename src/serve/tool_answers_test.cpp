@@ -102,6 +102,20 @@ TEST(tool_answers, in_ollamas_form_are_whole_and_hold_objects) {
     EXPECT_EQ(parsed(lines.back())["done"], true);
 }
 
+TEST(tool_answers, on_several_lines_are_one_line_of_ollamas_stream) {
+    TestHouse house;
+    house.say("<tool_call>{\"name\": \"f\", \"arguments\": {\n  \"a\": \"x\\ny\"\n}}</tool_call>");
+    uint32_t calls = 0;
+    for (const std::string& line : house.post("/api/chat", body("")).lines()) {
+        const ordered_json part = parsed(line);
+        ASSERT_FALSE(part.is_discarded()) << line;
+        if (!part["message"].contains("tool_calls")) continue;
+        calls++;
+        EXPECT_EQ(part["message"]["tool_calls"][0]["function"]["arguments"]["a"], "x\ny");
+    }
+    EXPECT_EQ(calls, 1u);
+}
+
 TEST(tool_answers, that_are_cut_end_with_length) {
     TestHouse house;
     house.say(kSays);

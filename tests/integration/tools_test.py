@@ -75,6 +75,7 @@ def test_a_required_call_fits_its_schema_streamed_and_not(server, seed):
 
 
 def test_one_by_name_is_that_one_and_one_at_a_time_is_one(server):
+    seen = set()
     for seed in SEEDS:
         for name in SCHEMAS:
             answer = chat(server, seed=seed, tool_choice={"type": "function", "function": {"name": name}}, parallel_tool_calls=False)
@@ -82,6 +83,8 @@ def test_one_by_name_is_that_one_and_one_at_a_time_is_one(server):
                 [call] = answer["message"]["tool_calls"]
                 assert call["function"]["name"] == name
                 check_call(name, json.loads(call["function"]["arguments"]))
+                seen.add(name)
+    assert seen == set(SCHEMAS)
 
 
 def test_several_calls_come_with_indices_of_their_own(server):
@@ -121,20 +124,24 @@ def test_tools_and_their_results_are_in_the_prompt(server):
 
 
 def test_ollama_gets_arguments_as_objects(server):
+    """That it must call is said by tool_choice, which this route takes beside what Ollama's clients send."""
     body = {"messages": [{"role": "user", "content": "Light"}, {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "now", "arguments": {}}}]},
                          {"role": "tool", "content": "noon", "tool_name": "now"}], "tools": TOOLS, "options": {"num_predict": 300, "temperature": 1}}
     seen = 0
     for seed in SEEDS:
-        options = {**body["options"], "seed": seed}
-        whole = server.ok("/api/chat", {**body, "options": options, "stream": False})
-        parts = server.stream("/api/chat", {**body, "options": options})
-        streamed = [call for part in parts for call in part["message"].get("tool_calls", [])]
-        strip = lambda calls: [call["function"] for call in calls]
-        assert strip(streamed) == strip(whole["message"].get("tool_calls", []))
+        asked = {**body, "options": {**body["options"], "seed": seed}, "tool_choice": "required"}
+        whole = server.ok("/api/chat", {**asked, "stream": False})
+        parts = server.stream("/api/chat", asked)
+        streamed = [call["function"] for part in parts for call in part["message"].get("tool_calls", [])]
+        assert streamed == [call["function"] for call in whole["message"].get("tool_calls", [])]
+        assert [call["index"] for call in streamed] == list(range(len(streamed)))
         for call in streamed:
             seen += 1
-            check_call(call["function"]["name"], call["function"]["arguments"])
+            check_call(call["name"], call["arguments"])
         assert whole["done_reason"] in ("stop", "length") and parts[-1]["done"]
+        words = server.ok("/api/chat", {**asked, "stream": False, "tool_choice": "auto"})
+        assert words["message"]["role"] == "assistant"
+    assert seen >= len(SEEDS) // 2
 
 
 def test_a_schema_that_cannot_be_kept_names_its_tool(server):
