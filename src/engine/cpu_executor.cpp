@@ -148,9 +148,11 @@ void CpuExecutor::run_model(Resident& resident, const StepPlan& plan, ModelId id
         out.accepted_end = static_cast<uint32_t>(result_.accepted.size());
         mine++;
     }
-    const Nanos computed = steady_now();
-    masks_.wait();
-    result_.mask += steady_now() - computed;
+    if (std::ranges::any_of(resident.items, [](const StepItem& item) { return item.constraint != nullptr; })) {
+        const Nanos computed = steady_now();
+        masks_.wait();
+        result_.mask += steady_now() - computed;
+    }
     read_rows(resident);
 }
 

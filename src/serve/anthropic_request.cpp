@@ -60,6 +60,7 @@ class MessageReader {
         text_.clear();
         thinking_.clear();
         calls_ = Json::array();
+        results_ = false;
         if (content->is_string()) {
             text_ = content->get<std::string>();
         } else if (content->is_array()) {
@@ -68,8 +69,7 @@ class MessageReader {
         } else {
             return wrong(place, "a string or a list of blocks was expected", *content);
         }
-        const bool only_results = content->is_array() && !content->empty() && text_.empty() && role_ == "user";
-        if (only_results) return Ok{};
+        if (results_ && text_.empty()) return Ok{};
         Json made = {{"role", role_}, {"content", text_}};
         if (!thinking_.empty()) made["reasoning_content"] = thinking_;
         if (!calls_.empty()) made["tool_calls"] = calls_;
@@ -101,6 +101,7 @@ class MessageReader {
             Result<std::string> text =
                 content == nullptr ? Result<std::string>(std::string()) : read_text(*content, where + ".content");
             if (!text) return std::move(text).error();
+            results_ = true;
             out_.push_back({{"role", "tool"}, {"tool_call_id", reader.string("tool_use_id")}, {"content", *text}});
         } else {
             return unsupported(where + ".type: \"" + type + "\" is not read in a message of the " + role_,
@@ -113,6 +114,7 @@ class MessageReader {
     Json& out_;
     std::string role_, text_, thinking_;
     Json calls_;
+    bool results_ = false;  ///< this message holds some
 };
 
 Result<Json> read_turns(FieldReader& reader) {
@@ -136,7 +138,7 @@ Result<Json> read_turns(FieldReader& reader) {
 void read_anthropic_tools(FieldReader& reader, ToolUse& out) {
     const Json* tools = reader.find("tools");
     const Json* choice = reader.find("tool_choice");
-    if (tools == nullptr || (tools->is_array() && tools->empty())) return;
+    if (tools == nullptr || (tools->is_array() && tools->empty())) return refuse_choice_of_nothing(reader, choice);
     if (!tools->is_array()) return reader.fail(wrong("tools", "a list of tools was expected", *tools));
     out.offered = Json::array();
     for (size_t i = 0; i < tools->size(); ++i) {
@@ -198,8 +200,8 @@ Json read_thinking(FieldReader& reader, TextForm& form) {
     FieldReader inner(*config, "output_config");
     if (const std::string effort = inner.string("effort"); !effort.empty()) out["reasoning_effort"] = effort;
     if (const Json* format = inner.find("format")) {
-        const bool schema =
-            format->is_object() && format->value("type", "") == "json_schema" && format->contains("schema");
+        const bool schema = format->is_object() && format->contains("type") && (*format)["type"] == "json_schema" &&
+                            format->contains("schema");
         if (schema)
             form = {
                 .kind = TextForm::Kind::schema, .schema = (*format)["schema"], .field = "output_config.format.schema"};
@@ -232,8 +234,11 @@ Result<GenerationRequest> parse_anthropic_messages(const Json& body, const Catal
     request.stop = reader.strings("stop_sequences", kStopsMax);
     request.stream = reader.boolean("stream", false);
     read_asker(reader, request);
-    if (const Json* metadata = reader.find("metadata"); metadata != nullptr && metadata->is_object())
-        request.user = FieldReader(*metadata, "metadata").string("user_id", request.user);
+    if (const Json* metadata = reader.find("metadata"); metadata != nullptr && metadata->is_object()) {
+        FieldReader inner(*metadata, "metadata");
+        request.user = inner.string("user_id", request.user);
+        if (inner.failed()) return inner.take_error();
+    }
     refuse(reader, kRefused);
     read_anthropic_tools(reader, request.tools);
     Json variables = read_thinking(reader, request.text_form);

@@ -125,6 +125,12 @@ TEST(anthropic, reads_system_texts_tools_calls_and_results) {
     EXPECT_GT(count.json()["input_tokens"], 100);
 }
 
+std::string many_tools(int count) {
+    std::string out;
+    for (int i = 0; i < count; i++) out += (i ? ", " : "") + ("{\"name\": \"t" + std::to_string(i)) + "\"}";
+    return out;
+}
+
 TEST(anthropic, refuses_in_its_own_form_and_by_place) {
     TestHouse house;
     struct Bad {
@@ -145,7 +151,11 @@ TEST(anthropic, refuses_in_its_own_form_and_by_place) {
          Bad{body(R"(, "tools": [{"name": "a", "input_schema": {"properties": {"x": {"not": {"const": 1}}}}}])"),
              "tools[0].input_schema#/properties/x/not"},
          Bad{body(std::string(kTools) + R"(, "tool_choice": {"type": "tool", "name": "z"})"), "tool_choice"},
-         Bad{body(R"(, "output_config": {"format": {"type": "xml"}})"), "output_config.format"}, Bad{"[]", "object"}}) {
+         Bad{body(R"(, "output_config": {"format": {"type": "xml"}})"), "output_config.format"},
+         Bad{body(R"(, "output_config": {"format": {"type": 5, "schema": {}}})"), "output_config.format"},
+         Bad{body(R"(, "metadata": {"user_id": 5})"), "metadata.user_id"},
+         Bad{body(R"(, "tool_choice": {"type": "any"})"), "tool_choice"},
+         Bad{body(", \"tools\": [" + many_tools(513) + "]"), "at most 512"}, Bad{"[]", "object"}}) {
         const TestReply reply = house.post(kPath, bad.body);
         EXPECT_EQ(reply.status, 400) << bad.body << reply.body;
         const ordered_json error = reply.json();

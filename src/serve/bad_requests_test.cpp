@@ -20,7 +20,11 @@ struct Bad {
 constexpr const char* kChat = "/v1/chat/completions";
 constexpr const char* kText = "/v1/completions";
 
+constexpr const char* kResponses = "/v1/responses";
+
 const Bad kBad[] = {
+    {kResponses, R"({"input": "a", "tool_choice": "required"})", "tool_choice"},
+    {kChat, R"({"messages": [{"role": "user", "content": "a"}], "tool_choice": "required"})", "tool_choice"},
     {kText, R"({})", "prompt"},
     {kText, R"({"prompt": null})", "prompt"},
     {kText, R"({"prompt": []})", "prompt"},

@@ -134,8 +134,9 @@ void read_ollama_format(FieldReader& reader, TextForm& out) {
 }
 
 bool may_hold_a_form(std::string_view body) noexcept {
-    constexpr std::array<std::string_view, 7> kParts = {"schema", "format",  "grammar",    "regex",
-                                                        "tool",   "guided_", "structured_"};
+    // The last: letters of a name, spelled as escapes.
+    constexpr std::array<std::string_view, 8> kParts = {"schema", "format",  "grammar",     "regex",
+                                                        "tool",   "guided_", "structured_", "\\u00"};
     return std::ranges::any_of(kParts, [&](std::string_view part) { return body.find(part) != body.npos; });
 }
 

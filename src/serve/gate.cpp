@@ -10,6 +10,13 @@ namespace cadans::serve {
 
 namespace {
 
+/// What pages may send: our own fields and those that the official JavaScript clients put on every call.
+constexpr const char* kClientFields =
+    "authorization, content-type, x-api-key, x-request-id, anthropic-version, anthropic-beta, "
+    "anthropic-dangerous-direct-browser-access, x-stainless-arch, x-stainless-helper-method, x-stainless-lang, "
+    "x-stainless-os, x-stainless-package-version, x-stainless-retry-count, x-stainless-runtime, "
+    "x-stainless-runtime-version, x-stainless-timeout";
+
 std::string lower(std::string_view text) {
     std::string out(text);
     for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -93,7 +100,7 @@ std::optional<HttpReply> Gate::refuse(const HttpRequest& request, std::string_vi
         if (request.method == "OPTIONS") {
             HttpReply reply{.status = 204, .content_type = {}, .body = {}};
             reply.fields = {{"Access-Control-Allow-Methods", "GET, HEAD, POST"},
-                            {"Access-Control-Allow-Headers", "authorization, content-type, x-api-key, x-request-id"},
+                            {"Access-Control-Allow-Headers", kClientFields},
                             {"Access-Control-Max-Age", "600"}};
             return reply;
         }

@@ -140,7 +140,7 @@ void read_response_tools(FieldReader& reader, ToolUse& out) {
     const Json* tools = reader.find("tools");
     const Json* choice = reader.find("tool_choice");
     out.parallel = reader.boolean("parallel_tool_calls", true);
-    if (tools == nullptr || (tools->is_array() && tools->empty())) return;
+    if (tools == nullptr || (tools->is_array() && tools->empty())) return refuse_choice_of_nothing(reader, choice);
     if (!tools->is_array()) return reader.fail(wrong("tools", "a list of tools was expected", *tools));
     out.offered = Json::array();
     for (size_t i = 0; i < tools->size(); ++i) {

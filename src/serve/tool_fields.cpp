@@ -1,6 +1,7 @@
 #include "serve/tool_fields.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 #include "base/random.h"
@@ -110,6 +111,55 @@ Json content_of(std::string text, bool parts) {
     return Json::array({Json{{"type", "text"}, {"text", std::move(text)}}});
 }
 
+/// Calls that have no result yet, in order. Each is found and taken in constant time, over all of them.
+class OpenCalls {
+  public:
+    struct Call {
+        std::string id, name;
+        bool answered = false;
+    };
+
+    void add(std::string id, std::string name) {
+        by_id_[id].calls.push_back(calls_.size());
+        by_name_[name].calls.push_back(calls_.size());
+        calls_.push_back({std::move(id), std::move(name)});
+    }
+
+    /// The first of this id. Null: there is none.
+    const Call* take(const std::string& id) { return take_of(by_id_, id); }
+
+    /// The first of this name, or else the first.
+    const Call* take_named(const std::string& name) {
+        if (const Call* call = take_of(by_name_, name)) return call;
+        while (first_ < calls_.size() && calls_[first_].answered) first_++;
+        return first_ < calls_.size() ? answer(first_) : nullptr;
+    }
+
+  private:
+    struct Waiting {
+        std::vector<size_t> calls;
+        size_t begin = 0;  ///< all before it are answered
+    };
+    using Index = std::unordered_map<std::string, Waiting>;
+
+    const Call* answer(size_t i) {
+        calls_[i].answered = true;
+        return &calls_[i];
+    }
+
+    const Call* take_of(Index& index, const std::string& key) {
+        const auto found = index.find(key);
+        if (found == index.end()) return nullptr;
+        Waiting& waiting = found->second;
+        while (waiting.begin < waiting.calls.size() && calls_[waiting.calls[waiting.begin]].answered) waiting.begin++;
+        return waiting.begin < waiting.calls.size() ? answer(waiting.calls[waiting.begin]) : nullptr;
+    }
+
+    std::vector<Call> calls_;
+    Index by_id_, by_name_;
+    size_t first_ = 0;
+};
+
 std::string told(const ToolUse& use) {
     std::string out =
         "You may call functions. These are the functions, one a line, with a JSON schema of their "
@@ -129,6 +179,9 @@ void add_tool(FieldReader& reader, std::string name, const Json* parameters, con
     if (!is_name(name))
         return reader.fail(bad_input(
             name_field + ": 1 to " + std::to_string(kNameMax) + " of A-Z a-z 0-9 _ - . were expected", name_field));
+    if (out.tools.size() >= kToolsMax)
+        return reader.fail(
+            bad_input("tools: at most " + std::to_string(kToolsMax) + " can be offered", reader.at("tools")));
     if (std::ranges::find(out.tools, name, &Tool::name) != out.tools.end())
         return reader.fail(bad_input(name_field + ": \"" + name + "\" is there already", name_field));
     if (parameters != nullptr && !parameters->is_object())
@@ -147,21 +200,22 @@ void choose_tool(FieldReader& reader, const std::string& name, ToolUse& out) {
     out.choice = ToolChoice::required;
 }
 
+void refuse_choice_of_nothing(FieldReader& reader, const Json* choice) {
+    if (choice == nullptr) return;
+    const Json type = choice->is_object() && choice->contains("type") ? (*choice)["type"] : *choice;
+    if (type != "none" && type != "auto" && type != "")
+        reader.fail(bad_input("tool_choice: there are no tools to choose from", reader.at("tool_choice")));
+}
+
 void read_tools(FieldReader& reader, ToolUse& out) {
     const Json* tools = reader.find("tools");
     const Json* choice = reader.find("tool_choice");
     out.parallel = reader.boolean("parallel_tool_calls", true);
-    if (tools == nullptr || (tools->is_array() && tools->empty())) {
-        const bool asks = choice != nullptr && *choice != "none" && *choice != "auto" && *choice != "";
-        if (asks) reader.fail(bad_input("tool_choice: there are no tools to choose from", reader.at("tool_choice")));
-        return;
-    }
+    if (tools == nullptr || (tools->is_array() && tools->empty())) return refuse_choice_of_nothing(reader, choice);
     const std::string where = reader.at("tools");
     if (!tools->is_array())
         return reader.fail(bad_input(where + ": a list of tools was expected, got " + describe(*tools), where));
-    if (tools->size() > kToolsMax)
-        return reader.fail(bad_input(where + ": at most " + std::to_string(kToolsMax) + " can be offered", where));
-    for (size_t i = 0; i < tools->size(); ++i)
+    for (size_t i = 0; i < tools->size() && !reader.failed(); ++i)
         read_tool(reader, (*tools)[i], where + "[" + std::to_string(i) + "]", out);
     if (reader.failed()) return;
     out.choice = ToolChoice::automatic;
@@ -206,10 +260,7 @@ Result<Json> read_tool_calls(const Json& calls, const std::string& where) {
 
 void finish_tool_messages(Json& messages, CallStyle style) {
     const bool short_ids = style == CallStyle::listed || style == CallStyle::named;
-    struct Asked {
-        std::string id, name;
-    };
-    std::vector<Asked> asked;  // and not answered
+    OpenCalls asked;
     uint64_t count = 0;
     for (Json& message : messages) {
         if (message.contains("tool_calls"))
@@ -217,21 +268,16 @@ void finish_tool_messages(Json& messages, CallStyle style) {
                 std::string id = call["id"].get<std::string>();
                 if (id.empty()) id = "unnamed_" + std::to_string(count);  // Ollama's calls have none
                 count++;
-                asked.push_back({id, call["function"]["name"].get<std::string>()});
+                asked.add(id, call["function"]["name"].get<std::string>());
                 call["id"] = short_ids ? short_id(id) : id;
             }
         if (message["role"] != "tool") continue;
         // By id; one without answers the first call of that name, or the first.
         const std::string id = message.value("tool_call_id", ""), name = message.value("name", "");
-        auto call = std::ranges::find(asked, id, &Asked::id);
-        if (id.empty()) {
-            call = std::ranges::find(asked, name, &Asked::name);
-            if (call == asked.end()) call = asked.begin();
-        }
-        if (call == asked.end()) continue;
+        const OpenCalls::Call* call = id.empty() ? asked.take_named(name) : asked.take(id);
+        if (call == nullptr) continue;
         if (name.empty()) message["name"] = call->name;
         message["tool_call_id"] = short_ids ? short_id(call->id) : call->id;
-        asked.erase(call);
     }
 }
 
@@ -244,18 +290,19 @@ void write_tools_as_text(Json& messages, const ToolUse& use, bool parts) {
         out.push_back({{"role", "system"}, {"content", content_of(std::move(system), parts)}});
         if (has_system) messages.erase(messages.begin());
     }
-    bool after_result = false;
+    std::string results;  // that stand together: one message
+    const auto end_results = [&] {
+        if (!results.empty()) out.push_back({{"role", "user"}, {"content", content_of(std::move(results), parts)}});
+        results.clear();
+    };
     for (Json& message : messages) {
-        const bool result = message["role"] == "tool";
-        if (result) {
-            std::string text = "<tool_response>\n" + text_of(message["content"]) + "\n</tool_response>";
-            if (after_result) {
-                text = text_of(out.back()["content"]) + "\n" + text;
-                out.back()["content"] = content_of(std::move(text), parts);
-            } else {
-                out.push_back({{"role", "user"}, {"content", content_of(std::move(text), parts)}});
-            }
-        } else if (message.contains("tool_calls")) {
+        if (message["role"] == "tool") {
+            results += (results.empty() ? "" : "\n") + std::string("<tool_response>\n");
+            results += text_of(message["content"]) + "\n</tool_response>";
+            continue;
+        }
+        end_results();
+        if (message.contains("tool_calls")) {
             std::string text = text_of(message["content"]);
             for (const Json& call : message["tool_calls"]) {
                 const Json shown = {{"name", call["function"]["name"]}, {"arguments", call["function"]["arguments"]}};
@@ -265,8 +312,8 @@ void write_tools_as_text(Json& messages, const ToolUse& use, bool parts) {
         } else {
             out.push_back(std::move(message));
         }
-        after_result = result;
     }
+    end_results();
     messages = std::move(out);
 }
 

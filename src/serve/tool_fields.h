@@ -14,6 +14,9 @@ void read_tools(FieldReader& reader, ToolUse& out);
 void add_tool(FieldReader& reader, std::string name, const Json* parameters, const std::string& name_field,
               std::string parameters_field, ToolUse& out);
 
+/// An error where `choice` asks for a call although there are no tools. Null: it says nothing.
+void refuse_choice_of_nothing(FieldReader& reader, const Json* choice);
+
 /// Tools of which `name` alone may be called; an error where there is none.
 void choose_tool(FieldReader& reader, const std::string& name, ToolUse& out);
 

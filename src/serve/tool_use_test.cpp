@@ -232,5 +232,28 @@ TEST(tools, messages_become_what_templates_read) {
               std::string::npos);
 }
 
+/// With a scan for each result this would be 10^11 steps.
+TEST(tools, a_giant_conversation_is_read_in_one_pass) {
+    constexpr int kCalls = 200'000;
+    ordered_json calls = ordered_json::array(), messages = ordered_json::array();
+    for (int i = 0; i < kCalls; i++)
+        calls.push_back({{"id", "c" + std::to_string(i)}, {"function", {{"name", "f"}, {"arguments", {{"i", i}}}}}});
+    messages.push_back({{"role", "assistant"}, {"content", ""}, {"tool_calls", calls}});
+    for (int i = 0; i < kCalls; i++) {
+        ordered_json result = {{"role", "tool"}, {"content", "r"}};
+        // Of the last, of none, and of whichever is the first.
+        if (i % 3 != 2) result["tool_call_id"] = i % 3 == 0 ? "c" + std::to_string(kCalls - 1 - i) : "none";
+        messages.push_back(std::move(result));
+    }
+    finish_tool_messages(messages, CallStyle::tagged);
+    EXPECT_EQ(messages[1]["name"], "f");
+    EXPECT_EQ(messages[1]["tool_call_id"], "c" + std::to_string(kCalls - 1));
+    EXPECT_FALSE(messages[2].contains("name"));
+    EXPECT_EQ(messages[3]["tool_call_id"], "c0");
+    EXPECT_EQ(messages[6]["tool_call_id"], "c1");
+    write_tools_as_text(messages, use_of({}), false);
+    EXPECT_EQ(messages.size(), 3u) << "the system's, the calls, all results in one";
+}
+
 }  // namespace
 }  // namespace cadans::serve

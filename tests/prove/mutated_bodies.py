@@ -21,7 +21,19 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1
 TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": SCHEMA}}
 TALK = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
         {"role": "tool", "tool_call_id": "c", "content": "r"}]
+BLOCKS = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [{"type": "thinking", "thinking": "t"}, {"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}}]},
+          {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "r"}]}]}]
+ITEMS = [{"role": "user", "content": [{"type": "input_text", "text": "hi"}]}, {"type": "reasoning", "summary": []},
+         {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, {"type": "function_call_output", "call_id": "c", "output": "r"}]
+ANTHROPIC = {"model": "default", "max_tokens": 3, "system": [{"type": "text", "text": "s"}], "messages": BLOCKS, "stop_sequences": ["x"], "temperature": 0.5, "metadata": {"user_id": "u"},
+             "tools": [{"name": "f", "description": "d", "input_schema": SCHEMA}], "tool_choice": {"type": "any", "disable_parallel_tool_use": True}, "thinking": {"type": "disabled"}}
+RESPONSES = {"model": "default", "instructions": "s", "input": ITEMS, "max_output_tokens": 3, "temperature": 0, "tool_choice": "required", "store": False, "reasoning": {"effort": "low"},
+             "tools": [{"type": "function", "name": "f", "description": "d", "parameters": SCHEMA, "strict": True}], "text": {"format": {"type": "text"}}}
 CORPUS = [
+    ("/v1/messages", ANTHROPIC), ("/v1/messages", {**ANTHROPIC, "stream": True}), ("/v1/messages/count_tokens", ANTHROPIC),
+    ("/v1/messages", {"model": "default", "max_tokens": 3, "messages": BLOCKS[:1], "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": SCHEMA}}}),
+    ("/v1/responses", RESPONSES), ("/v1/responses", {**RESPONSES, "stream": True}),
+    ("/v1/responses", {"model": "default", "max_output_tokens": 3, "input": "hi", "text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}}}),
     ("/v1/chat/completions", {**CHAT, "response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": True, "schema": SCHEMA}}}),
     ("/v1/completions", {**TEXT, "regex": "(ab|[c-e]{2,4})+x?"}), ("/v1/completions", {**TEXT, "grammar": 'root ::= "a" x*\nx ::= [b-d] | "é"'}),
     ("/v1/chat/completions", {**CHAT, "messages": TALK, "tools": [TOOL], "tool_choice": "required", "parallel_tool_calls": False}),
