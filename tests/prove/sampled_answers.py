@@ -15,7 +15,7 @@ from server import ROOT, Server
 
 INPUTS = ["tests/grammar/schemas.json"]
 CASES = json.loads((ROOT / "tests/grammar/schemas.json").read_text())["kept"]
-TOKENS = 160      # of one answer at most
+TOKENS = 400      # of one answer at most
 AT_ONCE = 16
 
 
