@@ -8,7 +8,7 @@
 #include "apps/engine_room.h"
 #include "engine/calibration.h"
 #include "engine/cost_table.h"
-#include "serve/machine_card.h"
+#include "serve/models/machine_card.h"
 
 namespace cadans::apps {
 

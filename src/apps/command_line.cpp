@@ -13,7 +13,7 @@
 #include "apps/config_file.h"
 #include "apps/settings.h"
 #include "sched/policies.h"
-#include "serve/keep_alive.h"
+#include "serve/dialects/keep_alive.h"
 
 namespace cadans::apps {
 namespace {

@@ -15,7 +15,7 @@
 #include "model/memory.h"
 #include "model/weights.h"
 #include "sched/admission.h"
-#include "serve/model_card.h"
+#include "serve/models/model_card.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 

@@ -4,7 +4,7 @@
 #include "apps/engine_room.h"
 #include "runtime/fanout.h"
 #include "runtime/inbox.h"
-#include "serve/model_keeper.h"
+#include "serve/models/model_keeper.h"
 
 namespace cadans::apps {
 

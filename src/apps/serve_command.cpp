@@ -25,7 +25,7 @@
 #include "sched/chunk.h"
 #include "sched/policies.h"
 #include "sched/scheduler.h"
-#include "serve/server.h"
+#include "serve/http/server.h"
 
 namespace cadans::apps {
 namespace {

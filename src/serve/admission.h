@@ -8,7 +8,7 @@
 #include "flow/request.h"
 #include "metrics/request_record.h"
 #include "runtime/inbox.h"
-#include "serve/generation_request.h"
+#include "serve/dialects/generation_request.h"
 
 namespace cadans::serve {
 

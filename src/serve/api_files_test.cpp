@@ -6,7 +6,7 @@
 #include <iomanip>
 #include <sstream>
 
-#include "serve/field_rules.h"
+#include "serve/dialects/field_rules.h"
 #include "serve/testing/test_house.h"
 
 namespace cadans::serve {

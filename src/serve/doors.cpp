@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/secret_hash.h"
-#include "serve/json_body.h"
-#include "serve/json_writer.h"
-#include "serve/ollama_writer.h"
+#include "serve/dialects/json_body.h"
+#include "serve/dialects/json_writer.h"
+#include "serve/dialects/ollama_writer.h"
 
 namespace cadans::serve {
 

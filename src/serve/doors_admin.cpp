@@ -1,6 +1,6 @@
 // Health and numbers.
+#include "serve/dialects/json_writer.h"
 #include "serve/doors.h"
-#include "serve/json_writer.h"
 
 namespace cadans::serve {
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "serve/dialects/json_writer.h"
 #include "serve/doors.h"
-#include "serve/history_json.h"
-#include "serve/json_writer.h"
-#include "serve/query.h"
-#include "serve/record_reader.h"
+#include "serve/http/query.h"
+#include "serve/record/history_json.h"
+#include "serve/record/record_reader.h"
 
 namespace cadans::serve {
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "serve/answer_writer.h"
-#include "serve/common_fields.h"
+#include "serve/dialects/answer_writer.h"
+#include "serve/dialects/common_fields.h"
+#include "serve/dialects/json_body.h"
+#include "serve/dialects/json_writer.h"
 #include "serve/doors.h"
-#include "serve/json_body.h"
-#include "serve/json_writer.h"
 
 namespace cadans::serve {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "serve/dialects/json_writer.h"
 #include "serve/doors.h"
-#include "serve/json_writer.h"
-#include "serve/now_json.h"
+#include "serve/record/now_json.h"
 
 namespace cadans::serve {
 

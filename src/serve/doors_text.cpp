@@ -1,11 +1,11 @@
 // Text to tokens and back, in llama-server's and vLLM's forms.
 #include "base/clock.h"
-#include "serve/common_fields.h"
+#include "serve/dialects/common_fields.h"
+#include "serve/dialects/json_body.h"
+#include "serve/dialects/json_writer.h"
+#include "serve/dialects/tool_fields.h"
 #include "serve/doors.h"
-#include "serve/json_body.h"
-#include "serve/json_writer.h"
 #include "serve/token_stream.h"
-#include "serve/tool_fields.h"
 
 namespace cadans::serve {
 

@@ -8,8 +8,8 @@
 #include "flow/event.h"
 #include "runtime/fanout.h"
 #include "runtime/inbox.h"
-#include "serve/live_board.h"
-#include "serve/model_keeper.h"
+#include "serve/models/model_keeper.h"
+#include "serve/record/live_board.h"
 
 namespace cadans::serve {
 

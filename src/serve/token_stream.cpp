@@ -1,6 +1,6 @@
 #include "serve/token_stream.h"
 
-#include "serve/json_writer.h"
+#include "serve/dialects/json_writer.h"
 
 namespace cadans::serve {
 

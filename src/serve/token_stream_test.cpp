@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "serve/json_writer.h"
+#include "serve/dialects/json_writer.h"
 #include "serve/testing/test_house.h"
 
 namespace cadans::serve {

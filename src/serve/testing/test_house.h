@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "serve/server.h"
+#include "serve/http/server.h"
 #include "serve/testing/fake_engine.h"
 #include "serve/testing/test_client.h"
 #include "text/test_vocabulary.h"

@@ -1,0 +1,185 @@
+// What answers are held to, from a client's form down to the tokens of a vocabulary.
+#include "serve/forms/answer_grammar.h"
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "serve/forms/grammar_shelf.h"
+#include "text/detokenizer.h"
+#include "text/test_vocabulary.h"
+#include "text/tokenizer.h"
+
+namespace cadans::serve {
+namespace {
+
+using nlohmann::ordered_json;
+using Kind = TextForm::Kind;
+
+text::Vocabulary vocabulary_of(text::VocabularyData data) {
+    auto made = text::Vocabulary::make(std::move(data));
+    check(made.has_value(), "the test vocabulary is good");
+    return *std::move(made);
+}
+
+const text::ReasoningStyle kThink{"<think>", "</think>", false};
+
+struct Drawn {
+    std::string text;
+    bool complete = false, ended = false;
+};
+
+/// Draws evenly from what may come; `prefer_end`: an end is taken where it may come.
+Drawn draw(Constraint& constraint, const text::Vocabulary& vocabulary, uint64_t seed, uint32_t most = 400) {
+    Drawn out;
+    std::vector<uint64_t> bits((vocabulary.size() + 63) / 64 + 1);
+    text::Detokenizer detokenizer(vocabulary, {.skip_control = false});
+    ConstraintState at = constraint.start();
+    for (uint32_t n = 0; n < most && !out.complete && !out.ended; n++) {
+        EXPECT_TRUE(constraint.allowed(at, bits)) << out.text;
+        std::vector<TokenId> allowed;
+        for (uint32_t id = 0; id < bits.size() * 64; id++)
+            if (bits[id / 64] >> (id % 64) & 1) allowed.push_back(TokenId{id});
+        EXPECT_FALSE(allowed.empty());
+        EXPECT_LT(index(allowed.back()), vocabulary.size()) << "rows behind the vocabulary are never drawn";
+        const TokenId token = allowed[mix64(seed * 1000 + n) % allowed.size()];
+        if (vocabulary.ends_generation(token)) {
+            out.ended = true;
+            break;
+        }
+        EXPECT_FALSE(vocabulary.is_padding(token));
+        out.text += detokenizer.push(token);
+        at = constraint.after(at, token);
+        out.complete = constraint.complete(at);
+    }
+    return out;
+}
+
+std::shared_ptr<Constraint> made(GrammarShelf& shelf, const TextForm& form, Lead lead = Lead::none) {
+    auto got = shelf.get(form, {}, lead);
+    EXPECT_TRUE(got.has_value()) << got.error().message;
+    return got ? *got : nullptr;
+}
+
+TEST(answer_grammar, answers_over_every_kind_of_vocabulary_are_of_their_form) {
+    const ordered_json schema = ordered_json::parse(
+        R"({"type": "object", "properties": {"name": {"enum": ["a", "b\u00e9"]}, "n": {"type": "integer", "minimum": 0, "maximum": 99}},
+            "required": ["name", "n"], "additionalProperties": false})");
+    for (const bool bpe : {true, false}) {
+        const text::Vocabulary vocabulary = vocabulary_of(bpe ? text::small_bpe() : text::small_sentencepiece());
+        GrammarShelf shelf(vocabulary, std::nullopt);
+        const auto constraint = made(shelf, {.kind = Kind::schema, .schema = schema, .field = "f"});
+        for (uint64_t seed = 0; seed < 100; seed++) {
+            const Drawn drawn = draw(*constraint, vocabulary, seed);
+            ASSERT_TRUE(drawn.complete || drawn.ended) << drawn.text;
+            const ordered_json value = ordered_json::parse(drawn.text, nullptr, false);
+            ASSERT_TRUE(value.is_object() && value.size() == 2) << drawn.text;
+            EXPECT_LE(value["n"].get<int>(), 99);
+            EXPECT_TRUE(value["name"] == "a" || value["name"] == "b\u00e9") << drawn.text;
+        }
+        const auto choice = made(shelf, {.kind = Kind::choice, .choices = {"hello", "h\u00e9"}, .field = "f"});
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            const Drawn drawn = draw(*choice, vocabulary, seed);
+            EXPECT_TRUE(drawn.complete && (drawn.text == "hello" || drawn.text == "h\u00e9")) << drawn.text;
+        }
+    }
+}
+
+TEST(answer_grammar, the_end_comes_only_where_the_text_may_end) {
+    const text::Vocabulary vocabulary = vocabulary_of(text::small_bpe());
+    GrammarShelf shelf(vocabulary, std::nullopt);
+    const auto constraint = made(shelf, {.kind = Kind::regex, .source = "a{2,4}", .field = "regex"});
+    std::vector<uint64_t> bits((vocabulary.size() + 63) / 64);
+    ConstraintState at = constraint->start();
+    const TokenId end = vocabulary.end_of_generation().front();
+    for (int letters = 0; letters < 4; letters++) {
+        ASSERT_TRUE(constraint->allowed(at, bits));
+        EXPECT_EQ(bits[index(end) / 64] >> (index(end) % 64) & 1, letters >= 2) << letters;
+        EXPECT_EQ(constraint->after(at, end), at) << "an end leads nowhere else";
+        EXPECT_FALSE(constraint->complete(at));
+        at = constraint->after(at, *vocabulary.find("a"));
+    }
+    EXPECT_TRUE(constraint->complete(at));
+}
+
+TEST(answer_grammar, thinking_comes_first_and_the_form_behind_it) {
+    const text::Vocabulary vocabulary = vocabulary_of(text::small_bpe());
+    GrammarShelf shelf(vocabulary, kThink);
+    const TextForm form{.kind = Kind::regex, .source = "[xy]{3}", .field = "regex"};
+    const auto rest = made(shelf, form, Lead::rest), maybe = made(shelf, form, Lead::thinking);
+    const auto takes = [&](Constraint& constraint, std::string_view text) {
+        ConstraintState at = constraint.start();
+        std::vector<uint64_t> bits((vocabulary.size() + 63) / 64);
+        auto tokenizer = text::Tokenizer::make(vocabulary_of(text::small_bpe()));
+        for (const TokenId token : tokenizer->encode(text, {.add_special = false, .parse_special = true})) {
+            if (!constraint.allowed(at, bits) || (bits[index(token) / 64] >> (index(token) % 64) & 1) == 0)
+                return false;
+            at = constraint.after(at, token);
+        }
+        return constraint.complete(at);
+    };
+    EXPECT_TRUE(takes(*rest, "hello, \xC3\xA9 </think xyz</think>\n\nxyx"));
+    EXPECT_FALSE(takes(*rest, "xyx"));
+    EXPECT_FALSE(takes(*rest, "a</think>xyz"));
+    EXPECT_TRUE(takes(*maybe, "<think>hello</think>xyx"));
+    EXPECT_TRUE(takes(*maybe, "xyx"));
+    EXPECT_FALSE(takes(*maybe, "hello</think>xyx"));
+    for (uint64_t seed = 0; seed < 10; seed++)
+        EXPECT_FALSE(draw(*rest, vocabulary, seed, 60).ended) << "no end inside of thinking";
+}
+
+TEST(answer_grammar, is_compiled_once_for_one_form) {
+    const text::Vocabulary vocabulary = vocabulary_of(text::small_bpe());
+    GrammarShelf shelf(vocabulary, kThink);
+    const TextForm form{.kind = Kind::regex, .source = "a+", .field = "regex"};
+    const auto first = made(shelf, form);
+    EXPECT_EQ(made(shelf, form), first);
+    EXPECT_NE(made(shelf, form, Lead::rest), first);
+    EXPECT_NE(made(shelf, {.kind = Kind::choice, .choices = {"a+"}, .field = "regex"}), first);
+    for (int other = 0; other < 40; other++)
+        made(shelf, {.kind = Kind::regex, .source = "b{" + std::to_string(other + 1) + "}", .field = "regex"});
+    EXPECT_NE(made(shelf, form), first) << "kept no longer, while its answers still use it";
+    EXPECT_EQ(made(shelf, {.kind = Kind::any}), nullptr);
+}
+
+TEST(answer_grammar, a_vocabulary_that_cannot_write_every_byte_is_refused_in_words) {
+    text::VocabularyData data = text::small_bpe();
+    data.token_types['{'] = 5;  // unused
+    const text::Vocabulary vocabulary = vocabulary_of(std::move(data));
+    GrammarShelf shelf(vocabulary, std::nullopt);
+    const auto got = shelf.get({.kind = Kind::json_object, .field = "response_format"}, {}, Lead::none);
+    ASSERT_FALSE(got.has_value());
+    EXPECT_EQ(got.error().code, ErrorCode::unsupported);
+    EXPECT_EQ(got.error().where, "response_format");
+    EXPECT_NE(got.error().message.find("123"), std::string::npos) << got.error().message;
+}
+
+TEST(answer_grammar, refusals_name_field_and_place) {
+    const text::Vocabulary vocabulary = vocabulary_of(text::small_bpe());
+    GrammarShelf shelf(vocabulary, std::nullopt);
+    struct Bad {
+        TextForm form;
+        const char* where;
+        const char* word;
+    };
+    for (const Bad& bad :
+         {Bad{{.kind = Kind::gbnf, .source = "root ::= a\na ::= \"x\" [b", .field = "grammar"}, "grammar", "line 2"},
+          Bad{{.kind = Kind::gbnf, .source = "root ::= \"a\" b\nb ::= b \"x\" | \"y\"", .field = "grammar"},
+              "grammar",
+              "line 2"},
+          Bad{{.kind = Kind::regex, .source = "a(?<=x)", .field = "regex"}, "regex", "at byte"},
+          Bad{{.kind = Kind::regex, .source = "", .field = "regex"}, "regex", "empty"},
+          Bad{{.kind = Kind::choice, .choices = {""}, .field = "guided_choice"}, "guided_choice", "empty"},
+          Bad{{.kind = Kind::schema, .schema = {{"pattern", "^+a$"}}, .field = "format"},
+              "format#/pattern",
+              "format#/pattern: "},
+          Bad{{.kind = Kind::schema, .schema = false, .field = "format"}, "format#", "format#: "},
+          Bad{{.kind = Kind::regex, .source = std::string(300'000, 'a'), .field = "regex"}, "regex", "allowed"}}) {
+        const auto got = shelf.get(bad.form, {}, Lead::none);
+        ASSERT_FALSE(got.has_value()) << bad.word;
+        EXPECT_EQ(got.error().where, bad.where) << got.error().message;
+        EXPECT_NE(got.error().message.find(bad.word), std::string::npos) << got.error().message;
+    }
+}
+
+}  // namespace
+}  // namespace cadans::serve

@@ -1,0 +1,154 @@
+#include "serve/forms/call_reader.h"
+
+#include <algorithm>
+
+namespace cadans::serve {
+
+namespace {
+
+constexpr std::string_view kSpaces = " \t\r\n";
+
+/// How many bytes at the end of `text` could be the beginning of `mark`, a proper one.
+size_t possible_beginning(std::string_view text, std::string_view mark) {
+    for (size_t n = std::min(text.size(), mark.size() - 1); n > 0; n--)
+        if (text.ends_with(mark.substr(0, n))) return n;
+    return 0;
+}
+
+size_t trailing_spaces(std::string_view text) {
+    const size_t last = text.find_last_not_of(kSpaces);
+    return last == text.npos ? text.size() : text.size() - last - 1;
+}
+
+/// The place behind `"key"`, a colon and white space; npos where not all of it has come.
+size_t behind_key(std::string_view text, std::string_view key, size_t from) {
+    const std::string quoted = '"' + std::string(key) + '"';
+    const size_t at = text.find(quoted, from);
+    if (at == text.npos) return at;
+    const size_t colon = text.find(':', at + quoted.size());
+    return colon == text.npos ? colon : text.find_first_not_of(kSpaces, colon + 1);
+}
+
+}  // namespace
+
+ReadText CallReader::push(std::string_view piece) {
+    ReadText out;
+    held_ += piece;
+    while (step(out)) {
+    }
+    return out;
+}
+
+ReadText CallReader::finish() {
+    ReadText out;
+    if (state_ == State::begin || state_ == State::text) out.content = std::move(held_);
+    held_.clear();
+    return out;
+}
+
+/// One move over what is held; false when more text is needed.
+bool CallReader::step(ReadText& out) {
+    switch (state_) {
+        case State::begin: {
+            const size_t first = held_.find_first_not_of(kSpaces);
+            if (first == held_.npos) return false;
+            // A bare object is a call; text of such a model begins with another character.
+            const bool call = style_ == CallStyle::bare && held_[first] == '{';
+            state_ = call ? State::head : State::text;
+            return true;
+        }
+        case State::text:
+            return step_text(out);
+        case State::head:
+            return step_head(out);
+        case State::arguments:
+            return step_arguments(out);
+        default:
+            return step_behind();
+    }
+}
+
+bool CallReader::step_text(ReadText& out) {
+    const std::string_view mark = mark_of(style_);
+    const size_t found = held_.find(mark);
+    std::string_view words = std::string_view(held_).substr(0, std::min(found, held_.size()));
+    if (found == held_.npos) words.remove_suffix(possible_beginning(held_, mark));
+    words.remove_suffix(trailing_spaces(words));  // what comes next says whose they are
+    const size_t used = words.size();
+    out.content += words;
+    if (found == held_.npos) {
+        held_.erase(0, used);
+        return false;
+    }
+    held_.erase(0, found + mark.size());
+    state_ = State::head;
+    return true;
+}
+
+bool CallReader::step_head(ReadText& out) {
+    CallPiece piece{.index = calls_, .arguments = {}, .first = true};
+    size_t begin = held_.npos;
+    if (style_ == CallStyle::named) {
+        constexpr std::string_view kArguments = "[ARGS]";
+        const size_t end = held_.find(kArguments);
+        if (end == held_.npos) return false;
+        piece.name = held_.substr(0, end);
+        begin = end + kArguments.size();
+    } else {
+        const size_t name = behind_key(held_, "name", 0);
+        const size_t end = name == held_.npos ? name : held_.find('"', name + 1);
+        if (end == held_.npos) return false;
+        begin = behind_key(held_, arguments_key(style_), end + 1);
+        if (begin == held_.npos) return false;
+        piece.name = held_.substr(name + 1, end - name - 1);
+    }
+    held_.erase(0, begin);
+    calls_++;
+    depth_ = 0;
+    in_string_ = escaped_ = false;
+    out.calls.push_back(std::move(piece));
+    state_ = State::arguments;
+    return true;
+}
+
+bool CallReader::step_arguments(ReadText& out) {
+    size_t end = 0;
+    bool over = false;
+    for (; end < held_.size() && !over; end++) {
+        const char c = held_[end];
+        if (escaped_)
+            escaped_ = false;
+        else if (in_string_ && c == '\\')
+            escaped_ = true;
+        else if (c == '"')
+            in_string_ = !in_string_;
+        else if (!in_string_ && (c == '{' || c == '['))
+            depth_++;
+        else if (!in_string_ && (c == '}' || c == ']'))
+            over = --depth_ == 0;
+    }
+    if (end > 0) {
+        if (out.calls.empty() || out.calls.back().index != calls_ - 1)
+            out.calls.push_back({.index = calls_ - 1, .arguments = {}});
+        out.calls.back().arguments += held_.substr(0, end);
+        out.calls.back().last = over;
+    }
+    held_.erase(0, end);
+    if (over) state_ = State::behind;
+    return over;
+}
+
+/// The next call begins at the next mark, or, in a list, at the next object.
+bool CallReader::step_behind() {
+    const std::string_view mark = style_ == CallStyle::listed ? std::string_view("{") : mark_of(style_);
+    const size_t found = held_.find(mark);
+    if (found == held_.npos) {
+        held_.erase(0, held_.size() - possible_beginning(held_, mark));
+        return false;
+    }
+    held_.erase(0, found + mark.size());
+    state_ = State::head;
+    return true;
+}
+
+}  // namespace cadans::serve

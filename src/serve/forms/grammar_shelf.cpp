@@ -1,0 +1,144 @@
+#include "serve/forms/grammar_shelf.h"
+
+#include <algorithm>
+
+#include "grammar/gbnf.h"
+#include "grammar/json_text.h"
+#include "grammar/regex.h"
+#include "grammar/schema.h"
+#include "serve/forms/tool_grammar.h"
+
+namespace cadans::serve {
+
+namespace {
+
+using grammar::Nfa;
+using grammar::RuleId;
+using grammar::Rules;
+using nlohmann::ordered_json;
+
+/// Two forms with one key are the same form.
+std::string key_of(const TextForm& form, const ToolUse& tools, Lead lead) {
+    std::string key = {static_cast<char>('a' + static_cast<int>(form.kind)),
+                       static_cast<char>('a' + static_cast<int>(lead))};
+    key += form.source;
+    if (form.kind == TextForm::Kind::schema)
+        key += form.schema.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+    for (const std::string& choice : form.choices) key += std::to_string(choice.size()) + ":" + choice;
+    if (tools.choice == ToolChoice::none) return key;
+    key += tools.choice == ToolChoice::required ? "\nrequired " : "\ntools ";
+    key += tools.parallel ? "many" : "one";
+    for (const Tool& tool : tools.tools)
+        key += "\n" + tool.name + tool.parameters.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+    return key;
+}
+
+/// `field` comes in front of a place that does not name its own.
+Error placed(Error error, const std::string& field) {
+    if (error.where.starts_with("tools")) {
+        error.message = error.where + ": " + error.message;
+        return error;
+    }
+    if (error.code == ErrorCode::too_large) error.code = ErrorCode::bad_input;
+    const bool pointer = error.where.starts_with('#');
+    const std::string place = error.where.empty() ? "" : (pointer ? "" : ": ") + error.where;
+    error.message = field + place + ": " + error.message;
+    error.where = pointer ? field + error.where : field;
+    return error;
+}
+
+Result<RuleId> add_form(Rules& rules, const TextForm& form) {
+    switch (form.kind) {
+        case TextForm::Kind::schema:
+            return grammar::add_schema(rules, form.schema);
+        case TextForm::Kind::regex:
+            return grammar::add_regex(rules, form.source);
+        case TextForm::Kind::gbnf:
+            return grammar::add_gbnf(rules, form.source);
+        case TextForm::Kind::choice: {
+            Nfa body = rules.body();
+            const Nfa::State end = body.add();
+            for (const std::string& choice : form.choices) body.join(body.literal(0, choice), end);
+            body.accept(end);
+            return rules.add("the choice", std::move(body));
+        }
+        default:
+            return grammar::JsonRules(rules).object();
+    }
+}
+
+}  // namespace
+
+GrammarShelf::GrammarShelf(const text::Vocabulary& vocabulary, std::optional<text::ReasoningStyle> reasoning,
+                           CallStyle calls)
+    : vocabulary_(vocabulary), reasoning_(std::move(reasoning)), calls_(calls) {}
+
+Result<std::shared_ptr<Constraint>> GrammarShelf::get(const TextForm& form, const ToolUse& tools, Lead lead) {
+    const bool calls = tools.choice != ToolChoice::none;
+    if (form.kind == TextForm::Kind::any && !calls) return std::shared_ptr<Constraint>();
+    const std::string field = form.kind == TextForm::Kind::any ? "tools" : form.field;
+    if (!reasoning_) lead = Lead::none;
+    std::string key = key_of(form, tools, lead);
+    if (key.size() > grammar::Limits{}.source_bytes)
+        return bad_input(field + ": it has more bytes than are allowed", field);
+    std::lock_guard guard(lock_);
+    const auto found = std::ranges::find(kept_, key, &Kept::key);
+    if (found != kept_.end() && !found->grammar->worn()) {
+        kept_.splice(kept_.begin(), kept_, found);
+        return std::shared_ptr<Constraint>(found->grammar);
+    }
+    if (found != kept_.end()) kept_.erase(found);
+    if (Status ready = need_tokens(); !ready) return placed(std::move(ready).error(), field);
+    Result<grammar::Grammar> compiled = compile(form, tools, lead);
+    if (!compiled) return placed(std::move(compiled).error(), field);
+    auto made = std::make_shared<AnswerGrammar>(*std::move(compiled), tokens_);
+    if (made->begins_complete()) return placed(bad_input("only an empty answer would satisfy this"), field);
+    kept_.push_front({std::move(key), made});
+    if (kept_.size() > kKept) kept_.pop_back();
+    return std::shared_ptr<Constraint>(std::move(made));
+}
+
+Status GrammarShelf::need_tokens() {
+    if (tokens_ != nullptr) return Ok{};
+    std::vector<std::string> spellings = call_marks(calls_);
+    if (reasoning_)
+        for (std::string& mark : marks_of(*reasoning_)) spellings.push_back(std::move(mark));
+    std::vector<TokenId> marks;
+    for (const std::string& mark : spellings)
+        if (const std::optional<TokenId> id = vocabulary_.find(mark)) marks.push_back(*id);
+    Result<std::shared_ptr<GrammarTokens>> made = GrammarTokens::make(vocabulary_, marks);
+    if (!made) return std::move(made).error();
+    tokens_ = *std::move(made);
+    return Ok{};
+}
+
+Result<grammar::Grammar> GrammarShelf::compile(const TextForm& form, const ToolUse& tools, Lead lead) const {
+    const bool calls = tools.choice != ToolChoice::none;
+    const bool alone = !calls && lead == Lead::none;
+    // By itself first where its errors then name lines.
+    if (form.kind == TextForm::Kind::gbnf) {
+        Result<grammar::Grammar> by_itself = grammar::gbnf_grammar(form.source);
+        if (!by_itself || alone) return by_itself;
+    }
+    Rules rules;
+    std::optional<RuleId> text;
+    if (form.kind != TextForm::Kind::any) {
+        Result<RuleId> added = add_form(rules, form);
+        if (!added) return std::move(added).error();
+        text = *added;
+    }
+    if (alone) return rules.compile(*text);
+    Nfa body = rules.body();
+    const Nfa::State begin = reasoning_ ? add_lead(rules, body, 0, lead, *reasoning_) : 0;
+    if (!calls) {
+        body.accept(body.call(begin, *text));
+    } else {
+        // A bare call and a form could begin alike.
+        if (text && calls_ == CallStyle::bare && tools.choice == ToolChoice::automatic)
+            return unsupported("a form of the text and tools that may be called cannot go together with this model");
+        if (Status done = add_calls(rules, body, begin, tools, calls_, text); !done) return std::move(done).error();
+    }
+    return rules.compile(rules.add("the answer", std::move(body)));
+}
+
+}  // namespace cadans::serve

@@ -1,0 +1,55 @@
+// The grammars of one model: compiled when first asked for, kept while they are asked for again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "serve/forms/answer_form.h"
+#include "serve/forms/answer_grammar.h"
+#include "serve/forms/thinking_lead.h"
+#include "serve/forms/tool_use.h"
+#include "text/reasoning.h"
+
+namespace cadans::serve {
+
+/// Thread-safe: what is compiled is compiled on the asker's thread, under a lock that other askers of this model wait
+/// at. Borrows the vocabulary.
+class GrammarShelf {
+  public:
+    /// reasoning  how the model marks its thinking; its marks may be written where a grammar asks for them
+    /// calls      how it calls tools; the same of its marks
+    GrammarShelf(const text::Vocabulary& vocabulary, std::optional<text::ReasoningStyle> reasoning,
+                 CallStyle calls = CallStyle::tagged);
+
+    /// Null for a form that is `any` where there are no tools.
+    ///
+    /// lead    thinking that may come in front of the text
+    /// Errors  bad_input and unsupported, `where` being the field and the place in what it holds
+    /// Cost    bounded by grammar::Limits, the first call also makes the model's GrammarTokens
+    Result<std::shared_ptr<Constraint>> get(const TextForm& form, const ToolUse& tools, Lead lead);
+
+  private:
+    static constexpr size_t kKept = 32;
+    struct Kept {
+        std::string key;
+        std::shared_ptr<AnswerGrammar> grammar;
+    };
+
+    Status need_tokens();
+    Result<grammar::Grammar> compile(const TextForm& form, const ToolUse& tools, Lead lead) const;
+
+    const text::Vocabulary& vocabulary_;
+    std::optional<text::ReasoningStyle> reasoning_;
+    CallStyle calls_;
+    std::mutex lock_;
+    std::shared_ptr<GrammarTokens> tokens_;  ///< from the first grammar on
+    std::list<Kept> kept_;                   ///< used last: first
+};
+
+}  // namespace cadans::serve

@@ -1,0 +1,124 @@
+#include "serve/forms/tool_grammar.h"
+
+#include "grammar/free_text.h"
+#include "grammar/json_text.h"
+#include "grammar/schema.h"
+
+namespace cadans::serve {
+
+namespace {
+
+using grammar::Nfa;
+using grammar::RuleId;
+using grammar::Rules;
+
+constexpr uint32_t kBetweenMax = 2;  // line ends between two calls
+
+/// Writes the parts of calls, each rule once.
+class CallWriter {
+  public:
+    CallWriter(Rules& rules, CallStyle style) : rules_(rules), json_(rules), style_(style) {}
+
+    /// One call of any of the tools, without the mark in front of the first.
+    Result<RuleId> call(const std::vector<Tool>& tools) {
+        Nfa body = rules_.body();
+        const Nfa::State end = body.add();
+        for (const Tool& tool : tools) {
+            rules_.within(tool.field);
+            Result<RuleId> arguments = grammar::add_schema(rules_, tool.parameters);
+            rules_.within("");
+            if (!arguments) {
+                Error error = std::move(arguments).error();
+                error.where = tool.field + error.where;
+                return error;
+            }
+            if (style_ == CallStyle::named)
+                body.call(body.literal(0, tool.name + "[ARGS]"), *arguments, end);
+            else
+                body.join(object(body, 0, tool.name, *arguments), end);
+        }
+        body.accept(end);
+        return rules_.add("a call", std::move(body));
+    }
+
+    /// From behind the mark to the end of the last call.
+    Nfa::State calls(Nfa& body, Nfa::State from, RuleId call, bool parallel) {
+        switch (style_) {
+            case CallStyle::tagged: {
+                Nfa::State at = body.call(spaces(body, from), call);
+                const Nfa::State end = body.literal(spaces(body, at), "</tool_call>");
+                if (parallel) body.join(body.literal(spaces(body, end), mark_of(style_)), from);
+                return end;
+            }
+            case CallStyle::listed: {
+                const Nfa::State open = body.add();
+                body.join(from, open);
+                body.bytes(from, ' ', ' ', open);
+                const Nfa::State first = body.literal(open, "["), at = body.call(first, call);
+                if (parallel) body.call(body.literal(at, ","), json_.space(), first);
+                return body.literal(at, "]");
+            }
+            case CallStyle::named: {
+                const Nfa::State end = body.call(from, call);
+                if (parallel) body.join(body.literal(end, mark_of(style_)), from);
+                return end;
+            }
+            default:
+                return body.call(from, call);
+        }
+    }
+
+  private:
+    /// {"name": "…", "arguments": …}, with the white space of other JSON.
+    Nfa::State object(Nfa& body, Nfa::State from, const std::string& name, RuleId arguments) {
+        const auto colon = [&](Nfa::State at) {
+            const Nfa::State behind = body.literal(at, ":"), value = body.add();
+            body.join(behind, value);
+            body.bytes(behind, ' ', ' ', value);
+            return value;
+        };
+        Nfa::State at = body.call(body.literal(from, "{"), json_.space());
+        at = body.literal(colon(body.literal(at, "\"name\"")), grammar::json_string(name));
+        at = body.call(body.literal(at, ","), json_.space());
+        at = colon(body.literal(at, "\"" + std::string(arguments_key(style_)) + "\""));
+        at = body.call(at, arguments);
+        return body.literal(body.call(at, json_.space()), "}");
+    }
+
+    Nfa::State spaces(Nfa& body, Nfa::State from) {
+        return body.repeat(from, 0, kBetweenMax, [&](Nfa::State at) { return body.bytes(at, '\n', '\n'); });
+    }
+
+    Rules& rules_;
+    grammar::JsonRules json_;
+    CallStyle style_;
+};
+
+}  // namespace
+
+Status add_calls(Rules& rules, Nfa& body, Nfa::State from, const ToolUse& use, CallStyle style,
+                 std::optional<RuleId> text) {
+    CallWriter writer(rules, style);
+    Result<RuleId> call = writer.call(use.tools);
+    if (!call) return std::move(call).error();
+    const Nfa::State marked = body.add();
+    body.accept(writer.calls(body, marked, *call, use.parallel));
+    // Where calls begin: behind their mark, or at once.
+    const bool bare = style == CallStyle::bare;
+    body.join(body.literal(from, mark_of(style)), marked);
+    if (bare) body.join(from, marked);
+    if (use.choice == ToolChoice::required) return Ok{};
+    if (text) {
+        body.accept(body.call(from, *text));
+        return Ok{};
+    }
+    Nfa free = rules.body();
+    free.accept(grammar::add_text_until(free, 0, mark_of(style), bare ? '{' : '\0'));
+    const RuleId before = rules.add("text in front of calls", std::move(free));
+    rules.set_free(before);
+    body.accept(from);  // an answer without a word
+    body.call(from, before, marked);
+    return Ok{};
+}
+
+}  // namespace cadans::serve

@@ -1,0 +1,17 @@
+// Calls of tools as rules of a grammar: the model's own form around arguments that validate.
+#pragma once
+
+#include "base/result.h"
+#include "grammar/grammar.h"
+#include "serve/forms/tool_use.h"
+
+namespace cadans::serve {
+
+/// The rules from a state of `body` on; ends of the answer are made to accept.
+///
+/// text    a rule that an answer without calls keeps to; nothing: any text, and text in front of calls
+/// Errors  those of the tools' schemas, `where` being the field and the place in it
+Status add_calls(grammar::Rules& rules, grammar::Nfa& body, grammar::Nfa::State from, const ToolUse& use,
+                 CallStyle style, std::optional<grammar::RuleId> text);
+
+}  // namespace cadans::serve
