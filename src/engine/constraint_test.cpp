@@ -1,6 +1,8 @@
 // Goal: a constraint decides which tokens come and nothing else. Method: answers that a counting constraint foretells.
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "engine/testing/step_rig.h"
 #include "flow/testing/counting_constraint.h"
 
@@ -105,6 +107,30 @@ TEST(constraint, without_a_token_that_may_come_the_sequence_is_stuck_and_no_othe
     EXPECT_TRUE(answers[0].complete);
     EXPECT_TRUE(answers[1].stuck);
     EXPECT_EQ(answers[1].tokens.size(), 3u);
+}
+
+/// Gets no memory for the mask of its third token.
+class StarvedConstraint final : public Constraint {
+  public:
+    ConstraintState start() const noexcept override { return 0; }
+    bool allowed(ConstraintState at, std::span<uint64_t> bits) override {
+        if (at == 2) throw std::bad_alloc();
+        std::fill(bits.begin(), bits.end(), 1);
+        return true;
+    }
+    ConstraintState after(ConstraintState at, TokenId) override { return at + 1; }
+    bool complete(ConstraintState) override { return false; }
+};
+
+TEST(constraint, without_memory_for_a_mask_its_sequence_ends_and_no_other) {
+    StepRig rig(kShape, 2, *kernels::choose_isa());
+    CountingConstraint good(kLength, 5, rig.model().spec().vocab);
+    StarvedConstraint starved;
+    StepRig::Sequence a = asked(rig, 1, good, 1), b = asked(rig, 2, starved, 1);
+    const std::vector<Answer> answers = draw(rig, {&a, &b});
+    EXPECT_TRUE(answers[0].complete);
+    EXPECT_TRUE(answers[1].stuck);
+    EXPECT_EQ(answers[1].tokens.size(), 2u);
 }
 
 }  // namespace

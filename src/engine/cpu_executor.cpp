@@ -1,6 +1,7 @@
 #include "engine/cpu_executor.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -106,10 +107,14 @@ void CpuExecutor::take_drawn(const StepPlan& plan) {
         const StepItem& item = plan.items[i];
         ItemResult& out = result_.items[i];
         if (item.constraint == nullptr || !item.sample || out.failed || out.stuck) continue;
-        out.constraint_at = item.constraint_at;
-        for (uint32_t t = out.accepted_begin; t < out.accepted_end; t++)
-            out.constraint_at = item.constraint->after(out.constraint_at, result_.accepted[t].token);
-        out.complete = item.constraint->complete(out.constraint_at);
+        try {
+            out.constraint_at = item.constraint_at;
+            for (uint32_t t = out.accepted_begin; t < out.accepted_end; t++)
+                out.constraint_at = item.constraint->after(out.constraint_at, result_.accepted[t].token);
+            out.complete = item.constraint->complete(out.constraint_at);
+        } catch (const std::bad_alloc&) {  // the one place of a step that allocates: it fails its own sequence
+            out.failed = true;
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 #include "engine/mask_maker.h"
 
+#include <exception>
+
 namespace cadans::engine {
 
 MaskMaker::~MaskMaker() {
@@ -35,12 +37,21 @@ void MaskMaker::wait() noexcept {
     while (state_ == asked) state_.wait(asked);
 }
 
+/// The machine's failures end here: a constraint that gets no memory fails its own item.
+bool MaskMaker::make(const Mask& mask) noexcept {
+    try {
+        return mask.item->constraint->allowed(mask.item->constraint_at, mask.bits);
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
 void MaskMaker::work() noexcept {
     while (true) {
         state_.wait(idle);
         if (state_ == leaving) return;
         for (Mask& mask : masks_)
-            if (mask.item != nullptr) mask.some = mask.item->constraint->allowed(mask.item->constraint_at, mask.bits);
+            if (mask.item != nullptr) mask.some = make(mask);
         state_ = idle;
         state_.notify_one();
     }

@@ -33,7 +33,7 @@ class MaskMaker {
 
     /// Of item i of begin(); empty: it has no constraint, or is not drawn from.
     std::span<const uint64_t> mask(size_t item) const noexcept { return masks_[item].bits; }
-    /// False: no token may come, nor the end.
+    /// False: no token may come, nor the end, or there was no memory to find out.
     bool some(size_t item) const noexcept { return masks_[item].some; }
 
   private:
@@ -44,6 +44,7 @@ class MaskMaker {
     };
     enum State : uint32_t { idle, asked, leaving };
 
+    static bool make(const Mask& mask) noexcept;
     void work() noexcept;
 
     std::vector<Mask> masks_;

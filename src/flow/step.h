@@ -68,7 +68,8 @@ struct ItemResult {
     uint32_t computed = 0;  ///< of the tokens given, from the first on: those that stay (a refused draft does not)
     uint32_t accepted_begin = 0, accepted_end = 0;
     uint32_t scores_begin = 0, scores_end = 0;
-    bool failed = false;  ///< a logit was not a number: this sequence ends with an error, others go on
+    bool failed =
+        false;  ///< a logit was not a number, or memory ran out: this sequence ends with an error, others go on
     // Of an item with a constraint that was drawn from:
     ConstraintState constraint_at = 0;  ///< behind what was accepted
     bool complete = false;              ///< nothing may follow: this sequence ends with `stop`

@@ -14,7 +14,7 @@ inline void walk_a_little(const Result<Grammar>& grammar) {
     }
     Stacks stacks(*grammar);
     Matcher matcher(stacks);
-    for (int i = 0; i < 100 && !stacks.overflowed(); i++) {
+    for (int i = 0; i < 100 && !stacks.lost(matcher.at()); i++) {
         const auto steps = stacks.steps(matcher.at());
         if (steps.empty()) {
             check(matcher.may_end(), "where nothing may follow, the answer ends");

@@ -1,6 +1,7 @@
 // A compiled grammar: rules over bytes that call each other, nothing left to check.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -45,6 +46,10 @@ class Grammar {
     StateId root() const noexcept { return root_; }  ///< start of the root rule; may accept
     size_t states() const noexcept { return states_.size() - 1; }
     size_t edges() const noexcept { return byte_edges_.size() + call_edges_.size(); }
+    size_t bytes() const noexcept {  ///< of memory, about
+        return states_.size() * (sizeof(State) + sizeof(uint32_t)) + byte_edges_.size() * sizeof(ByteEdge) +
+               call_edges_.size() * sizeof(CallEdge) + rules_.size() * sizeof(Rule);
+    }
     std::span<const Rule> rules() const noexcept { return rules_; }
     const Rule& rule_of(StateId state) const noexcept { return rules_[rule_of_[state]]; }
     bool accepts(StateId state) const noexcept { return states_[state].accepts; }
@@ -92,7 +97,7 @@ class Rules {
     void within(std::string place) { place_ = std::move(place); }
     /// An answer may end behind any character inside this rule, though the rule does not end there for its callers.
     void set_free(RuleId rule) { rules_[rule].free = true; }
-    void set(RuleId rule, Nfa body) { rules_[rule].body = std::move(body); }
+    void set(RuleId rule, Nfa body);
     RuleId add(std::string name, Nfa body) {
         const RuleId rule = add(std::move(name));
         set(rule, std::move(body));
@@ -100,7 +105,13 @@ class Rules {
     }
     size_t size() const noexcept { return rules_.size(); }
     const Limits& limits() const noexcept { return limits_; }
-    Nfa body() const { return Nfa(limits_.edges); }
+    /// It may grow as far as the limit of edges leaves room behind all rules that were set.
+    Nfa body() const { return Nfa(edges_left()); }
+
+    /// Whoever writes asks after each rule: what follows could not be compiled, so it need not be written.
+    bool full() const noexcept { return full_ || rules_.size() > limits_.rules; }
+    /// Takes from what all sources of these rules may spend together; false: there is no more.
+    bool spend(uint64_t work) noexcept { return (work_ += work) <= limits_.work; }
 
     /// Errors  bad_input, with the rule's name in `where`: nothing can be written, a rule calls itself before it has
     ///         read a byte, or a limit is passed
@@ -114,9 +125,15 @@ class Rules {
         Nfa body;
         bool free = false;
     };
+    size_t edges_left() const noexcept { return std::max<size_t>(limits_.edges - edges_, kBodyLeast); }
+
+    static constexpr size_t kBodyLeast = 64;  // edges that any body may have: when it is set, the rules are full
     Limits limits_;
     std::string place_;
     std::vector<Named> rules_;
+    size_t edges_ = 0, states_ = 0;  // of all bodies; edges_ stays within its limit
+    uint64_t work_ = 0;
+    bool full_ = false;
 };
 
 }  // namespace cadans::grammar

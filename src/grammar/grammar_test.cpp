@@ -118,6 +118,25 @@ TEST(grammar, refuses_giants_quickly) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
+TEST(grammar, sources_that_share_rules_share_their_limits) {
+    const nlohmann::ordered_json text = {{"type", "string"}, {"maxLength", 4'096}};
+    Rules rules;
+    int written = 0;
+    while (written < 500 && add_schema(rules, text).has_value()) written++;
+    EXPECT_GE(written, 1);
+    EXPECT_LT(written, 20) << "refused when it is written, not when hundreds are compiled";
+    EXPECT_FALSE(add_schema(rules, text).has_value());
+
+    const nlohmann::ordered_json either = {{"oneOf", {{{"const", 1}}, {{"const", 2}}, {{"const", 3}}}}};
+    Rules compared(Limits{.work = 200});
+    int done = 0;
+    Result<RuleId> last = add_schema(compared, either);
+    for (; done < 500 && last.has_value(); done++) last = add_schema(compared, either);
+    ASSERT_FALSE(last.has_value());
+    EXPECT_GT(done, 2);
+    EXPECT_NE(last.error().message.find("too long to compare"), std::string::npos) << last.error().message;
+}
+
 TEST(grammar, keeps_large_bounds_by_writing_less) {
     const auto grammar = schema_grammar(nlohmann::ordered_json{{"type", "string"}, {"maxLength", 1'000'000}});
     ASSERT_TRUE(grammar.has_value());

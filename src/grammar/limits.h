@@ -14,6 +14,7 @@ struct Limits {
     uint32_t rules = 20'000;                 ///< of the compiled grammar
     uint32_t states = 200'000;               ///< of all rules together, also while compiling
     uint32_t edges = 800'000;                ///< likewise
+    uint32_t work = 200'000;                 ///< facts read while branches of schemas are compared, all of one answer's
     uint32_t pattern_states = 4'000;         ///< of one pattern's deterministic automaton
     uint32_t alternatives = 1'000;           ///< into which anyOf and oneOf of one place multiply
     uint32_t properties = 2'000;             ///< of one object

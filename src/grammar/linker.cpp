@@ -14,6 +14,14 @@ RuleId Rules::add(std::string name) {
     return static_cast<RuleId>(rules_.size() - 1);
 }
 
+void Rules::set(RuleId rule, Nfa body) {
+    edges_ += body.edges().size();
+    states_ += body.size();
+    full_ |= body.full() || edges_ > limits_.edges || states_ > limits_.states;
+    edges_ = std::min<size_t>(edges_, limits_.edges);
+    rules_[rule].body = std::move(body);
+}
+
 Result<Grammar> Rules::compile(RuleId root) const { return Linker(*this, root).link(); }
 
 Error Linker::refused(const Built& rule, std::string why) const {

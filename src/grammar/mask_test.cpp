@@ -125,6 +125,84 @@ TEST(token_mask, forgets_and_finds_the_same_again) {
     EXPECT_GT(tiny.generation(), 3U);
 }
 
+/// Fills the mask behind a text, in memory of its own unless told otherwise.
+struct Rereader {
+    const Walk& walk;
+    MaskCache cache;
+    Stacks stacks;
+    TokenMask mask;
+
+    explicit Rereader(const Walk& of, uint64_t visits_max = MaskCache::kVisitsMax, size_t bytes_max = Stacks::kBytesMax)
+        : walk(of), cache(of.trie, size_t{64} << 20, visits_max), stacks(of.grammar, bytes_max), mask(cache, stacks) {}
+    bool fills(std::string_view text) {
+        Matcher matcher(stacks);
+        std::vector<uint64_t> bits(walk.trie.words());
+        return matcher.accept(text) && mask.fill(matcher, bits).has_value();
+    }
+};
+
+TEST(token_mask, that_costs_too_much_fails_where_it_does_and_nowhere_else) {
+    Walk walk(*regex_grammar("x[^b]*|y"), 7);
+    Rereader few(walk, 100);
+    EXPECT_TRUE(few.fills(""));
+    EXPECT_FALSE(few.fills("x"));
+    EXPECT_FALSE(few.fills("xaa"));
+    EXPECT_TRUE(few.fills("y"));
+    EXPECT_TRUE(few.fills(""));
+}
+
+TEST(token_mask, fails_or_not_whatever_was_asked_before) {
+    Walk walk(*gbnf_grammar("root ::= \"x\" a | \"x\" b | \"y\" a | \"z\" b\na ::= [^b]+\nb ::= [^a]+"), 7);
+    uint64_t enough = 1;
+    while (!Rereader(walk, enough).fills("ycc") || !Rereader(walk, enough).fills("zcc")) enough++;
+    ASSERT_GT(enough, 50u) << "these two have something to count";
+    const uint64_t most = enough + enough / 4;
+    EXPECT_FALSE(Rereader(walk, most).fills("xcc")) << "both together are too much";
+    Rereader warm(walk, most);
+    EXPECT_TRUE(warm.fills("ycc"));
+    EXPECT_TRUE(warm.fills("zcc"));
+    EXPECT_FALSE(warm.fills("xcc")) << "also when both are known";
+    EXPECT_TRUE(warm.fills("ycc"));
+    EXPECT_TRUE(Rereader(walk, 3 * enough).fills("xcc"));
+}
+
+TEST(stacks, at_the_end_of_their_memory_only_new_ones_are_lost) {
+    Walk walk(*gbnf_grammar("root ::= \"[\" root \"]\" | \"a\""), 7);
+    Rereader small(walk, MaskCache::kVisitsMax, size_t{256} << 10);
+    ASSERT_TRUE(small.fills("[[") && small.fills("[[a") && small.fills("[[a]") && small.fills("[[a]]"));
+    Matcher deep(small.stacks);
+    for (int depth = 0; depth < 100'000 && !small.stacks.lost(deep.at()); depth++) ASSERT_TRUE(deep.accept("["));
+    ASSERT_TRUE(small.stacks.lost(deep.at()));
+    EXPECT_LT(small.stacks.bytes(), size_t{1} << 20);
+    std::vector<uint64_t> bits(walk.trie.words());
+    EXPECT_FALSE(small.mask.fill(deep, bits).has_value());
+    EXPECT_FALSE(deep.must_end()) << "it has failed, which is no end";
+    EXPECT_TRUE(small.fills("[[") && small.fills("[[a") && small.fills("[[a]") && small.fills("[[a]]"));
+    small.stacks.check_invariants();
+}
+
+TEST(stacks, with_too_many_ways_are_lost_there_and_nowhere_else) {
+    // Behind x each of many rules may have begun.
+    constexpr int kRules = static_cast<int>(Stacks::kHeadsMax) + 10;
+    Limits limits;
+    limits.rules = 2 * kRules;
+    limits.source_bytes = size_t{8} << 20;
+    std::string source = "root ::= \"y\"+ | \"x\" (r0";
+    for (int r = 1; r < kRules; r++) source += " | r" + std::to_string(r);
+    source += ")\n";
+    for (int r = 0; r < kRules; r++) source += "r" + std::to_string(r) + " ::= \"a\"\n";
+    auto grammar = gbnf_grammar(source, limits);
+    ASSERT_TRUE(grammar.has_value()) << grammar.error().where << grammar.error().message;
+    Stacks stacks(*grammar);
+    Matcher lost(stacks), other(stacks);
+    ASSERT_TRUE(lost.accept("x") && other.accept("y"));
+    EXPECT_TRUE(stacks.lost(lost.at()));
+    EXPECT_FALSE(stacks.lost(other.at()));
+    EXPECT_TRUE(other.accept("yy") && other.may_end());
+    EXPECT_FALSE(other.accept("x"));
+    stacks.check_invariants();
+}
+
 TEST(matcher, copies_go_back) {
     auto grammar = json_mode();
     Stacks stacks(*grammar);

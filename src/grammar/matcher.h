@@ -16,7 +16,8 @@ class Matcher {
     explicit Matcher(Stacks& stacks) : stacks_(&stacks), at_(stacks.start()) {}
     Matcher(Stacks& stacks, StackId at) : stacks_(&stacks), at_(at) {}
 
-    /// Takes bytes, all or none: false, and nothing changed, when the grammar forbids them.
+    /// Takes bytes, all or none: false, and nothing changed, when the grammar forbids them. Behind what cannot be told
+    /// it takes any.
     /// Cost: a table look-up a byte where somebody was before, else a step of all stacks
     bool accept(std::string_view bytes);
 

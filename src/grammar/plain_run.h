@@ -22,6 +22,8 @@ class PlainRuns {
     /// Looks no further than `most` characters. Zero for states of rules that call others.
     PlainRun from(StateId state, uint32_t most);
 
+    size_t size() const noexcept { return next_.size(); }  ///< states that are known
+
   private:
     StateId next(StateId state);
     bool takes(StateId state, int row, int position, StateId& target) const;

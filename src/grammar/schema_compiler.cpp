@@ -7,9 +7,8 @@
 namespace cadans::grammar {
 namespace {
 
-constexpr uint64_t kWorkMax = 200'000;  // facts read while branches are compared
-constexpr uint32_t kNestingMax = 24;    // oneOf inside the branches of another
-constexpr size_t kPathMax = 256;        // references and allOf behind each other
+constexpr uint32_t kNestingMax = 24;  // oneOf inside the branches of another
+constexpr size_t kPathMax = 256;      // references and allOf behind each other
 
 void insert(SchemaCompiler::Places& places, SchemaDocument::Place place) {
     const auto at = std::lower_bound(places.begin(), places.end(), place);
@@ -24,18 +23,21 @@ Result<RuleId> SchemaCompiler::write() {
         const auto [rule, places] = unwritten_[i];
         auto body = value_body(places);
         if (!body) return std::move(body).error();
-        written_edges_ += body->edges().size();
         rules_.set(rule, *std::move(body));
-        if (written_edges_ > limits_.edges || rules_.size() > limits_.rules)
-            return bad_input("the schema becomes larger than is allowed when it is written out",
-                             document_.name(places.empty() ? 0 : places[0]));
+        if (Status done = fits(places.empty() ? 0 : places[0]); !done) return std::move(done).error();
     }
     return root;
 }
 
+Status SchemaCompiler::fits(Place place) const {
+    if (!rules_.full()) return Ok{};
+    return bad_input("the schema becomes larger than is allowed when it is written out with all that comes before it",
+                     document_.name(place));
+}
+
 Status SchemaCompiler::spend(uint64_t work, Place place) {
-    work_ += work;
-    if (work_ > kWorkMax) return document_.unsupported(place, "", "the schema takes too long to compare with itself");
+    if (!rules_.spend(work))
+        return document_.unsupported(place, "", "the schema takes too long to compare with itself");
     return Ok{};
 }
 
@@ -64,6 +66,7 @@ Result<Nfa> SchemaCompiler::value_body(const Places& places) {
         if (!facts) return std::move(facts).error();
         if (facts->never) continue;
         if (Status done = add_alternative(nfa, end, *facts); !done) return std::move(done).error();
+        if (Status done = fits(places.empty() ? 0 : places[0]); !done) return std::move(done).error();
     }
     return nfa;
 }

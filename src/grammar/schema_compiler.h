@@ -56,6 +56,7 @@ class SchemaCompiler {
     Status show_disjoint(const Choice& choice, const std::vector<Place>& branches, const Places& context);
     Status compare_branches(const Choice& choice, const std::vector<Place>& branches, const Places& context);
     Status spend(uint64_t work, Place place);
+    Status fits(Place place) const;  // after each rule that is written
 
     // schema_scalars.cpp: strings and numbers
     Result<const TextAutomaton*> searched(const std::string& pattern, Place place, std::string_view keyword);
@@ -107,11 +108,9 @@ class SchemaCompiler {
     std::map<Places, RuleId> values_;
     std::vector<std::pair<RuleId, Places>> unwritten_;
     std::map<std::string, TextAutomaton> patterns_;
-    std::map<std::string, RuleId> strings_;  // by what they search and how long they are
-    size_t written_edges_ = 0;
+    std::map<std::string, RuleId> strings_;                   // by what they search and how long they are
     std::set<std::tuple<Place, std::string, Places>> shown_;  // oneOf whose branches are compared, or being so
     uint32_t nesting_ = 0;
-    uint64_t work_ = 0;
 };
 
 }  // namespace cadans::grammar

@@ -135,7 +135,6 @@ RuleId SchemaCompiler::member(Nfa key, Nfa::State behind, const std::string& nam
     key.join(colon, spaced);
     key.bytes(colon, ' ', ' ', spaced);
     key.accept(key.call(spaced, value));
-    written_edges_ += key.edges().size();
     return rules_.add(name, std::move(key));
 }
 
@@ -234,8 +233,8 @@ Status SchemaCompiler::add_undeclared(const Facts& facts, const std::vector<std:
             if (all.empty()) continue;
             Nfa body = rules_.body();
             body.accept(all.add_json_string(body, 0));
-            written_edges_ += body.edges().size();
             behind = key.call(0, rules_.add(document_.name(place), std::move(body)));
+            if (Status done = fits(place); !done) return done;
         }
         members.undeclared.push_back(member(std::move(key), behind, document_.name(place), value(*schemas)));
     }

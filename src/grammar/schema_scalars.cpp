@@ -65,8 +65,9 @@ Status SchemaCompiler::add_string(Nfa& nfa, Nfa::State end, const Facts& facts) 
         if (*automaton) {
             Nfa body = rules_.body();
             body.accept((*automaton)->add_json_string(body, 0));
-            written_edges_ += body.edges().size();
-            at->second = rules_.add(document_.name(facts.places.empty() ? 0 : facts.places[0]), std::move(body));
+            const Place place = facts.places.empty() ? 0 : facts.places[0];
+            at->second = rules_.add(document_.name(place), std::move(body));
+            if (Status done = fits(place); !done) return done;
         } else {
             at->second = json_.string();
         }
@@ -87,9 +88,8 @@ Status SchemaCompiler::add_numbers(Nfa& nfa, Nfa::State end, const Facts& facts)
     }
     Nfa body = rules_.body();
     body.accept(add_number(body, 0, range));
-    written_edges_ += body.edges().size();
     nfa.call(0, rules_.add(document_.name(place), std::move(body)), end);
-    return Ok{};
+    return fits(place);
 }
 
 }  // namespace cadans::grammar

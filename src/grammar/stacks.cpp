@@ -26,11 +26,15 @@ uint64_t hash_of(std::span<const Stacks::Frame> frames, bool bottom) {
 
 }  // namespace
 
-Stacks::Stacks(const Grammar& grammar) : grammar_(grammar), slots_(1024, kDead) {
+Stacks::Stacks(const Grammar& grammar, size_t bytes_max)
+    : grammar_(grammar), bytes_max_(bytes_max), slots_(1024, kDead) {
     sets_.emplace_back();  // kDead
     sets_.back().filled = true;
     std::vector<Frame> none;
     check(intern(none, true) == kBottom, "the empty stack is the second set");
+    sets_.emplace_back();  // kLost
+    steps_.push_back({kLost, 0, 255});
+    lose(kLost);
 }
 
 StackId Stacks::start() { return of(grammar_.root()); }
@@ -59,21 +63,20 @@ StackId Stacks::intern(std::vector<Frame>& frames, bool bottom) {
                        [](const Frame& a, const Frame& b) { return a.state == b.state && a.below == b.below; }))
             return slots_[at];
     }
-    if (sets_.size() >= kSetsMax || frames_.size() + frames.size() > UINT32_MAX / 2) {
-        overflowed_ = true;
-        return kDead;
-    }
+    if (bytes() >= bytes_max_ || frames_.size() + frames.size() > UINT32_MAX / 2) return kLost;
     const auto id = static_cast<StackId>(sets_.size());
     Set set;
     set.first = static_cast<uint32_t>(frames_.size());
     set.count = static_cast<uint32_t>(frames.size());
     set.bottom = bottom;
-    sets_.push_back(set);
+    // In this order: where memory runs out, no set is half there.
     frames_.insert(frames_.end(), frames.begin(), frames.end());
+    sets_.push_back(set);
     slots_[at] = id;
     if (sets_.size() * 2 > slots_.size()) {
         std::vector<StackId> wider(slots_.size() * 2, kDead);
         for (StackId s = 1; s < sets_.size(); s++) {
+            if (s == kLost) continue;
             size_t to = hash_of(this->frames(s), sets_[s].bottom) & (wider.size() - 1);
             while (wider[to] != kDead) to = (to + 1) & (wider.size() - 1);
             wider[to] = s;
@@ -106,6 +109,7 @@ StackId Stacks::join(std::vector<Frame> frames, bool bottom, int depth) {
                     below.insert(below.end(), part.begin(), part.end());
                 }
                 frame.below = join(std::move(below), below_bottom, depth + 1);
+                if (frame.below == kLost) return kLost;
             }
             frames[kept++] = frame;
             i = end;
@@ -116,7 +120,7 @@ StackId Stacks::join(std::vector<Frame> frames, bool bottom, int depth) {
 }
 
 /// The tops of a set and everything that they return to without another byte.
-void Stacks::pop_ends(StackId id, std::vector<Head>& heads, bool& ends) {
+bool Stacks::pop_ends(StackId id, std::vector<Head>& heads, bool& ends) {
     std::vector<StackId> work = {id};
     sets_[id].seen = ++round_;
     while (!work.empty()) {
@@ -130,16 +134,14 @@ void Stacks::pop_ends(StackId id, std::vector<Head>& heads, bool& ends) {
                 work.push_back(frame.below);
             }
         }
-        if (heads.size() > kHeadsMax) {
-            overflowed_ = true;
-            return;
-        }
+        if (heads.size() > kHeadsMax) return false;
     }
+    return true;
 }
 
 /// Adds the starts of all rules that the heads call. Callers come before who they call (by rank), so that a rule is
 /// entered once, with all who wait for it below it.
-void Stacks::push_calls(std::vector<Head>& heads) {
+bool Stacks::push_calls(std::vector<Head>& heads) {
     struct Waiting {
         std::vector<Frame> frames;
         bool bottom = false;
@@ -163,20 +165,26 @@ void Stacks::push_calls(std::vector<Head>& heads) {
         Waiting at = std::move(waiting.begin()->second);
         waiting.erase(waiting.begin());
         const Head head = {grammar_.rules()[rule].start, join(std::move(at.frames), at.bottom)};
+        if (head.below == kLost) return false;
         heads.push_back(head);
         call_from(head);
-        if (heads.size() > kHeadsMax) {
-            overflowed_ = true;
-            return;
-        }
+        if (heads.size() > kHeadsMax) return false;
     }
+    return true;
+}
+
+/// Every byte leads from it to kLost, by the step that kLost has itself.
+void Stacks::lose(StackId id) noexcept {
+    Set& set = sets_[id];
+    set.filled = set.lost = true;
+    set.first_step = 0;
+    set.step_count = 1;
 }
 
 void Stacks::fill(StackId id) {
     std::vector<Head> heads;
     bool ends = false;
-    pop_ends(id, heads, ends);
-    push_calls(heads);
+    if (bytes() >= bytes_max_ || !pop_ends(id, heads, ends) || !push_calls(heads)) return lose(id);
 
     struct Way {
         ByteEdge edge;
@@ -209,17 +217,23 @@ void Stacks::fill(StackId id) {
         lo = hi;
     }
     Set& set = sets_[id];
-    set.filled = true;
-    set.ends = ends;
     set.first_step = static_cast<uint32_t>(steps_.size());
     set.step_count = static_cast<uint32_t>(made.size());
     steps_.insert(steps_.end(), made.begin(), made.end());
     if (made.size() >= kTableFrom) {
-        set.table = static_cast<uint32_t>(tables_.size() / 256);
+        const auto table = static_cast<uint32_t>(tables_.size() / 256);
         tables_.resize(tables_.size() + 256, kDead);
         StackId* row = tables_.data() + tables_.size() - 256;
         for (const Step& step : made) std::fill(row + step.lo, row + step.hi + 1, step.to);
+        set.table = table;
     }
+    set.ends = ends;
+    set.filled = true;  // last: where memory runs out, nothing is half there
+}
+
+bool Stacks::lost(StackId id) {
+    if (!sets_[id].filled) fill(id);
+    return sets_[id].lost;
 }
 
 bool Stacks::ends(StackId id) {
@@ -248,10 +262,12 @@ size_t Stacks::bytes() const noexcept {
 
 void Stacks::check_invariants() const {
     for (StackId id = 1; id < sets_.size(); id++) {
+        if (id == kLost) continue;
         const auto own = frames(id);
         check(!own.empty() || sets_[id].bottom, "a set of stacks holds one");
         for (size_t i = 0; i < own.size(); i++) {
-            check(own[i].below != kDead && own[i].below < id, "what lies below was stored before");
+            check(own[i].below != kDead && own[i].below != kLost && own[i].below < id,
+                  "what lies below was stored before");
             check(own[i].state < grammar_.states(), "a frame names a state of the grammar");
             check(i == 0 || own[i - 1].state < own[i].state ||
                       (own[i - 1].state == own[i].state && own[i - 1].below < own[i].below),

@@ -5,7 +5,7 @@
 namespace cadans::grammar {
 namespace {
 
-constexpr uint32_t kUnknown = UINT32_MAX;
+constexpr uint32_t kUnknown = UINT32_MAX;  // an entry that is not there yet, or cannot be told
 constexpr uint8_t kNotKnown = 2;
 
 void set(std::span<uint64_t> bits, uint32_t token) { bits[token / 64] |= uint64_t{1} << (token % 64); }
@@ -60,28 +60,41 @@ Status TokenMask::fill(const Matcher& matcher, std::span<uint64_t> bits) {
         entries_after_.clear();
     }
     std::fill(bits.begin(), bits.end(), 0);
-    visits_ = 0;
+    cache_.round_++;
     work_.clear();
-    const auto take = [&](EntryId entry, StackId below) {
-        apply(cache_.entries_[entry], bits);
-        const std::pair<EntryId, StackId> more = {entry, below};
-        if (!cache_.entries_[entry].open.empty() && std::find(work_.begin(), work_.end(), more) == work_.end())
-            work_.push_back(more);
+    forget_walk();
+    uint64_t visits = 0;
+    bool told = !stacks_.lost(matcher.at());
+    const auto take = [&](EntryId id, StackId below) {
+        if (id == kUnknown) {
+            told = false;
+            return;
+        }
+        Entry& entry = cache_.entries_[id];
+        if (entry.round != cache_.round_) visits += entry.visits;
+        entry.round = cache_.round_;
+        if (visits > cache_.visits_max_) {
+            told = false;
+            return;
+        }
+        apply(entry, bits);
+        const std::pair<EntryId, StackId> more = {id, below};
+        if (!entry.open.empty() && std::find(work_.begin(), work_.end(), more) == work_.end()) work_.push_back(more);
     };
     const auto top = stacks_.frames(matcher.at());
     const std::vector<Stacks::Frame> frames(top.begin(), top.end());
-    for (const auto& frame : frames) take(entry_of(frame.state), frame.below);
-    for (size_t i = 0; i < work_.size() && !failed_; i++) {
+    for (size_t i = 0; i < frames.size() && told; i++) take(entry_of(frames[i].state), frames[i].below);
+    for (size_t i = 0; i < work_.size() && told; i++) {
         const auto [entry, below] = work_[i];
-        visits_ += work_.size();
-        failed_ = visits_ > kVisitsMax;
+        visits += i;  // what the search for it among the others costs
         const auto part = stacks_.frames(below);
         const std::vector<Stacks::Frame> returns(part.begin(), part.end());
-        for (const auto& frame : returns) take(entry_after(entry, frame.state), frame.below);
+        for (size_t k = 0; k < returns.size() && told; k++)
+            take(entry_after(entry, returns[k].state), returns[k].below);
     }
     if (matcher.may_end())
         for (const TokenId end : cache_.trie().ends()) set(bits, index(end));
-    if (failed_ || stacks_.overflowed())
+    if (!told || visits > cache_.visits_max_)
         return Error{ErrorCode::too_large, "the grammar has too many ways to read this answer"};
     return Ok{};
 }
@@ -115,8 +128,9 @@ TokenMask::EntryId TokenMask::entry_of(StateId state) {
         walk(trie.plain(), stacks_.of(state));
         walk(trie.unplain(), stacks_.of(state));
     }
+    if (lost_) return kUnknown;
     known = collected();
-    if (rule.leaf && !failed_) cache_.leaf_entries_[shared] = known;
+    if (rule.leaf) cache_.leaf_entries_[shared] = known;
     return known;
 }
 
@@ -127,6 +141,7 @@ TokenMask::EntryId TokenMask::entry_after(EntryId before, StateId state) {
     const StackId start = stacks_.of(state);
     const std::vector<TokenTrie::Node> nodes = cache_.entries_[before].open;
     for (const TokenTrie::Node node : nodes) walk(node, start);
+    if (lost_) return kUnknown;
     return entries_after_[key] = collected();
 }
 
@@ -151,13 +166,12 @@ void TokenMask::visit(TokenTrie::Node from, TokenTrie::Node begin, TokenTrie::No
     const TokenTrie& trie = cache_.trie();
     const uint32_t base = trie.node(from).depth;
     for (TokenTrie::Node node = begin; node < end;) {
-        if (++visits_ > kVisitsMax) {
-            failed_ = true;
-            return;
-        }
+        if (++visits_ > cache_.visits_max_) return;
         const TokenTrie::NodeData& data = trie.node(node);
         const uint32_t depth = data.depth - base;
         const StackId to = stacks_.step(path_[depth - 1], data.byte);
+        if (to == Stacks::kLost) lost_ = true;
+        if (lost_) return;
         if (to == Stacks::kDead) {
             node = data.end;
             continue;
@@ -214,10 +228,22 @@ TokenMask::EntryId TokenMask::collected() {
     else
         entry.tokens = tokens_;
     entry.open = open_;
+    entry.visits = visits_;
+    forget_walk();
+    return cache_.add(std::move(entry));
+}
+
+void TokenMask::forget_walk() {
     tokens_.clear();
     open_.clear();
-    dense_ = false;
-    return cache_.add(std::move(entry));
+    dense_ = lost_ = false;
+    visits_ = 0;
+}
+
+size_t TokenMask::bytes() const noexcept {
+    constexpr size_t kNodeBytes = 40;  // of a hash table, with its slot
+    return (entries_.capacity() + leaf_numbers_.capacity()) * sizeof(uint32_t) + takes_all_plain_.capacity() +
+           (entries_after_.size() + runs_.size()) * kNodeBytes;
 }
 
 }  // namespace cadans::grammar

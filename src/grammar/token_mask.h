@@ -25,8 +25,12 @@ namespace cadans::grammar {
 /// Thread rule: one thread. Borrows the trie, which must outlive it.
 class MaskCache {
   public:
-    explicit MaskCache(const TokenTrie& trie, size_t bytes_max = size_t{64} << 20)
-        : trie_(trie), bytes_max_(bytes_max) {}
+    /// Nodes and entries that one mask may look at. Counted as though nothing were known before, so that no answer
+    /// fails or goes on because of what others came to.
+    static constexpr uint64_t kVisitsMax = 20'000'000;
+
+    explicit MaskCache(const TokenTrie& trie, size_t bytes_max = size_t{64} << 20, uint64_t visits_max = kVisitsMax)
+        : trie_(trie), bytes_max_(bytes_max), visits_max_(visits_max) {}
 
     const TokenTrie& trie() const noexcept { return trie_; }
     size_t bytes() const noexcept { return bytes_; }
@@ -38,6 +42,8 @@ class MaskCache {
         std::vector<uint32_t> tokens;  // few, or
         std::vector<uint64_t> words;   // many
         std::vector<TokenTrie::Node> open;
+        uint64_t visits = 0;  // nodes looked at to make it; above visits_max_ it is not complete
+        uint64_t round = 0;   // of the last mask that it is part of
     };
     using EntryId = uint32_t;
 
@@ -47,7 +53,9 @@ class MaskCache {
 
     const TokenTrie& trie_;
     size_t bytes_max_, bytes_ = 0;
+    uint64_t visits_max_;
     uint64_t generation_ = 0;
+    uint64_t round_ = 0;  // masks begun
     std::vector<Entry> entries_;
     std::map<std::string, uint32_t> leaves_;              // the text of a leaf rule → its number
     std::unordered_map<uint64_t, EntryId> leaf_entries_;  // (leaf, state within it)
@@ -56,21 +64,23 @@ class MaskCache {
 /// The masks of one grammar. Thread rule: one thread. Borrows cache and stacks, which must outlive it.
 class TokenMask {
   public:
-    static constexpr uint64_t kVisitsMax = 20'000'000;  ///< nodes and entries that one mask may look at
-
     TokenMask(MaskCache& cache, Stacks& stacks) : cache_(cache), stacks_(stacks), runs_(stacks.grammar()) {}
 
     /// Sets bit i exactly when token i may come next; tokens that end an answer where it may end.
     ///
     /// bits    trie().words() of them, overwritten
-    /// Errors  too_large: the grammar is too ambiguous to go on; the answer must fail, since nothing else would be true
+    /// Errors  too_large: the grammar is too ambiguous to go on from here; this answer must fail, since nothing else
+    ///         would be true, and every other that comes here. Elsewhere the grammar is as good as before
     /// Cost    known states: a few passes over the bits. New ones: a walk over the part of the tree that they allow
     Status fill(const Matcher& matcher, std::span<uint64_t> bits);
+
+    size_t bytes() const noexcept;  ///< of memory, about; without the cache
 
   private:
     using Entry = MaskCache::Entry;
     using EntryId = MaskCache::EntryId;
 
+    /// Each kNoEntry where it cannot be told.
     EntryId entry_of(StateId state);
     EntryId entry_after(EntryId before, StateId state);
     void walk(TokenTrie::Node from, StackId start);
@@ -78,6 +88,7 @@ class TokenMask {
     void visit(TokenTrie::Node from, TokenTrie::Node begin, TokenTrie::Node end);
     void found(std::span<const uint32_t> tokens);
     void make_dense();
+    void forget_walk();
     EntryId collected();
     void apply(const Entry& entry, std::span<uint64_t> bits) const;
 
@@ -89,8 +100,8 @@ class TokenMask {
     std::vector<uint32_t> leaf_numbers_;                   // by rule
     std::unordered_map<uint64_t, EntryId> entries_after_;  // (entry, state returned to)
     std::vector<uint8_t> takes_all_plain_;                 // by set of stacks: 0, 1, or not known yet
-    uint64_t visits_ = 0;
-    bool failed_ = false;  // for good: some entry may be incomplete
+    uint64_t visits_ = 0;                                  // of the walk in progress
+    bool lost_ = false;                                    // the walk came to where it cannot be told
 
     // Of the walk in progress, kept for their memory.
     std::vector<uint32_t> tokens_;  // found so far, or

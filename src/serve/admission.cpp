@@ -199,6 +199,13 @@ Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, 
     Result<std::vector<AdmittedPrompt>> prompts = tokenize_all(request, out.reasoning_open);
     if (!prompts) return std::move(prompts).error();
     out.prompts = *std::move(prompts);
+    // Before a grammar is compiled for them.
+    std::vector<uint32_t> most;
+    for (const AdmittedPrompt& prompt : out.prompts) {
+        Result<uint32_t> tokens = answer_tokens(request, prompt.ids.size());
+        if (!tokens) return std::move(tokens).error();
+        most.push_back(*tokens);
+    }
 
     out.seed = request.seed.value_or(fresh_seed() >> 11);  // 53 bits: every client can send it back
     SequenceRequest sequence;
@@ -216,12 +223,10 @@ Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, 
     sequence.priority = request.priority;
     sequence.scope = scope;
     sequence.cache_prompt = request.cache_prompt;
-    for (const AdmittedPrompt& prompt : out.prompts) {
-        Result<uint32_t> most = answer_tokens(request, prompt.ids.size());
-        if (!most) return std::move(most).error();
+    for (size_t i = 0; i < out.prompts.size(); ++i) {
         for (uint32_t choice = 0; choice < request.choices; ++choice) {
-            sequence.prompt = prompt.ids;
-            sequence.max_new_tokens = *most;
+            sequence.prompt = out.prompts[i].ids;
+            sequence.max_new_tokens = most[i];
             sequence.sampling.choice = choice;
             out.sequences.push_back(sequence);
         }

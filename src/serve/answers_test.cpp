@@ -200,6 +200,11 @@ TEST(openai, refuses_what_is_too_long_or_too_much_with_the_numbers) {
     EXPECT_EQ(longer.json()["error"]["code"], "context_length_exceeded");
     EXPECT_NE(longer.json()["error"]["message"].get<std::string>().find("40"), std::string::npos);
     EXPECT_NE(longer.json()["error"]["message"].get<std::string>().find("32"), std::string::npos);
+    const TestReply both =
+        house.post("/v1/completions", R"({"grammar": "root :", "prompt": ")" + std::string(40, 'b') + R"("})");
+    EXPECT_EQ(both.json()["error"]["code"], "context_length_exceeded") << "no grammar is compiled for it";
+    EXPECT_EQ(house.post("/v1/completions", R"({"grammar": "root :", "prompt": "b"})").json()["error"]["param"],
+              "grammar");
     const TestReply endless = house.post("/v1/completions", R"({"prompt": ")" + std::string(4'000'000, 'b') + R"("})");
     EXPECT_EQ(endless.json()["error"]["code"], "context_length_exceeded");
     EXPECT_NE(endless.json()["error"]["message"].get<std::string>().find("at least"), std::string::npos)

@@ -30,11 +30,15 @@ Error ended_by_engine(FinishReason reason) {
         case FinishReason::refused:
             return {ErrorCode::too_long, "the request could never fit the memory for keys and values", {}};
         case FinishReason::stuck:
-            return {ErrorCode::internal,
-                    "no token may follow in the grammar that was asked for: the answer is not complete",
+            return {ErrorCode::unsupported,
+                    "the form that was asked for has too many ways to go on from here, or needs too much memory: the "
+                    "answer is not complete. Ask for a simpler one, with fewer alternatives that begin alike and "
+                    "smaller bounds",
                     {}};
         default:
-            return {ErrorCode::internal, "the model gave scores that are no numbers: the answer is not complete", {}};
+            return {ErrorCode::internal,
+                    "the model gave scores that are no numbers, or memory ran out: the answer is not complete",
+                    {}};
     }
 }
 

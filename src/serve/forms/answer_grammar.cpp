@@ -11,20 +11,17 @@ bool AnswerGrammar::allowed(ConstraintState at, std::span<uint64_t> bits) {
     check(bits.size() >= words, "a model has a row for each token of its vocabulary");
     std::fill(bits.begin() + static_cast<std::ptrdiff_t>(words), bits.end(), 0);
     const bool good = mask_.fill(grammar::Matcher(stacks_, at), bits.first(words)).has_value();
-    if (!good || stacks_.bytes() > kStackBytesMax) worn_.store(true, std::memory_order_relaxed);
+    bytes_.store(grammar_.bytes() + stacks_.bytes() + mask_.bytes(), std::memory_order_relaxed);
     return good && std::ranges::any_of(bits, [](uint64_t word) { return word != 0; });
 }
 
 ConstraintState AnswerGrammar::after(ConstraintState at, TokenId token) {
     if (tokens_->ends(token)) return at;
     grammar::Matcher matcher(stacks_, at);
-    if (matcher.accept(tokens_->bytes(token))) return matcher.at();
-    check(stacks_.overflowed(), "a token is drawn only where the grammar allows it");
-    return grammar::Stacks::kDead;  // from where nothing may come
+    check(matcher.accept(tokens_->bytes(token)), "a token is drawn only where the grammar allows it");
+    return matcher.at();
 }
 
-bool AnswerGrammar::complete(ConstraintState at) {
-    return at != grammar::Stacks::kDead && grammar::Matcher(stacks_, at).must_end();
-}
+bool AnswerGrammar::complete(ConstraintState at) { return grammar::Matcher(stacks_, at).must_end(); }
 
 }  // namespace cadans::serve

@@ -12,16 +12,22 @@ namespace cadans::serve {
 
 /// Shared by all answers that keep to it, at the same time and one after the other: what one came to, the next finds.
 ///
-/// Thread rule: as Constraint; worn() from any thread.
+/// An answer fails by itself: where its own place has too many ways to go on, or is new when no more memory may be
+/// taken. Others go on.
+///
+/// Thread rule: as Constraint; bytes() and worn() from any thread.
 class AnswerGrammar final : public Constraint {
   public:
-    AnswerGrammar(grammar::Grammar grammar, std::shared_ptr<GrammarTokens> tokens)
+    /// bytes_max  of memory for the places that answers come to
+    AnswerGrammar(grammar::Grammar grammar, std::shared_ptr<GrammarTokens> tokens,
+                  size_t bytes_max = grammar::Stacks::kBytesMax)
         : tokens_(std::move(tokens)),
           grammar_(std::move(grammar)),
-          stacks_(grammar_),
+          stacks_(grammar_, bytes_max),
           mask_(tokens_->cache(), stacks_),
           start_(stacks_.start()),
-          begins_complete_(complete(start_)) {}
+          begins_complete_(complete(start_)),
+          bytes_(grammar_.bytes() + stacks_.bytes()) {}
 
     ConstraintState start() const noexcept override { return start_; }
     bool allowed(ConstraintState at, std::span<uint64_t> bits) override;
@@ -30,11 +36,13 @@ class AnswerGrammar final : public Constraint {
 
     /// No answer has a single byte.
     bool begins_complete() const noexcept { return begins_complete_; }
-    /// Its memory has grown so much, or it has failed so badly, that the next answers should not have this one.
-    bool worn() const noexcept { return worn_.load(std::memory_order_relaxed); }
+    /// Of memory, about; without what all grammars of the model share.
+    size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+    /// Its memory has grown so much that the next answers should not have this one.
+    bool worn() const noexcept { return bytes() > kWornBytes; }
 
   private:
-    static constexpr size_t kStackBytesMax = size_t{64} << 20;
+    static constexpr size_t kWornBytes = size_t{64} << 20;
 
     std::shared_ptr<GrammarTokens> tokens_;
     grammar::Grammar grammar_;
@@ -42,7 +50,7 @@ class AnswerGrammar final : public Constraint {
     grammar::TokenMask mask_;
     ConstraintState start_;
     bool begins_complete_;
-    std::atomic<bool> worn_{false};
+    std::atomic<size_t> bytes_;  ///< as of the last mask
 };
 
 }  // namespace cadans::serve

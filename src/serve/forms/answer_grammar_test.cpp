@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "grammar/gbnf.h"
 #include "serve/forms/grammar_shelf.h"
 #include "text/detokenizer.h"
 #include "text/test_vocabulary.h"
@@ -139,6 +140,67 @@ TEST(answer_grammar, is_compiled_once_for_one_form) {
         made(shelf, {.kind = Kind::regex, .source = "b{" + std::to_string(other + 1) + "}", .field = "regex"});
     EXPECT_NE(made(shelf, form), first) << "kept no longer, while its answers still use it";
     EXPECT_EQ(made(shelf, {.kind = Kind::any}), nullptr);
+}
+
+TEST(answer_grammar, forms_of_other_parts_are_other_forms) {
+    const text::Vocabulary vocabulary = vocabulary_of(text::small_bpe());
+    GrammarShelf shelf(vocabulary, std::nullopt);
+    // What one form says and what two parts of another say could be the same bytes.
+    ToolUse use;
+    use.choice = ToolChoice::automatic;
+    use.tools = {{.name = "f", .parameters = ordered_json::object(), .field = "tools[0]"}};
+    const auto with_tools = shelf.get({.kind = Kind::regex, .source = "a", .field = "regex"}, use, Lead::none);
+    ASSERT_TRUE(with_tools.has_value()) << with_tools.error().message;
+    for (const char* many : {"many", "one"}) {
+        const std::string source = "a\ntools " + std::string(many) + "\nf{}";
+        const auto other = shelf.get({.kind = Kind::regex, .source = source, .field = "regex"}, {}, Lead::none);
+        EXPECT_TRUE(!other || *other != *with_tools) << "it is no pattern, and no call of f";
+    }
+}
+
+TEST(answer_grammar, the_shelf_has_a_budget_and_keeps_the_last) {
+    const text::Vocabulary vocabulary = vocabulary_of(text::small_bpe());
+    const TextForm a{.kind = Kind::regex, .source = "a+", .field = "regex"};
+    const TextForm b{.kind = Kind::regex, .source = "b+", .field = "regex"};
+    GrammarShelf small(vocabulary, std::nullopt, CallStyle::tagged, 1), large(vocabulary, std::nullopt);
+    const auto first = made(small, a), kept = made(large, a);
+    EXPECT_EQ(made(small, a), first);
+    made(small, b);
+    made(large, b);
+    EXPECT_EQ(first.use_count(), 1) << "whoever answers under it has it, and nobody else";
+    EXPECT_NE(made(small, a), first);
+    EXPECT_EQ(made(large, a), kept);
+}
+
+TEST(answer_grammar, an_answer_that_needs_too_much_memory_fails_and_no_other) {
+    const text::Vocabulary vocabulary = vocabulary_of(text::small_bpe());
+    auto tokens = GrammarTokens::make(vocabulary, {});
+    ASSERT_TRUE(tokens.has_value());
+    auto compiled = grammar::gbnf_grammar("root ::= \"[\" root \"]\" | \"a\"");
+    ASSERT_TRUE(compiled.has_value());
+    AnswerGrammar constraint(*std::move(compiled), *tokens, size_t{256} << 10);
+    std::vector<uint64_t> bits((vocabulary.size() + 63) / 64);
+    const TokenId open = *vocabulary.find("["), close = *vocabulary.find("]"), a = *vocabulary.find("a");
+    const auto short_answer = [&] {
+        ConstraintState at = constraint.start();
+        for (const TokenId token : {open, a, close}) {
+            if (!constraint.allowed(at, bits) || (bits[index(token) / 64] >> (index(token) % 64) & 1) == 0)
+                return false;
+            at = constraint.after(at, token);
+        }
+        return constraint.complete(at);
+    };
+    EXPECT_TRUE(short_answer());
+    ConstraintState deep = constraint.start();
+    int depth = 0;
+    for (; depth < 100'000 && constraint.allowed(deep, bits); depth++) {
+        deep = constraint.after(deep, open);
+        ASSERT_FALSE(constraint.complete(deep));
+    }
+    EXPECT_LT(depth, 100'000);
+    EXPECT_LT(constraint.bytes(), size_t{2} << 20);
+    EXPECT_FALSE(constraint.allowed(deep, bits)) << "it stays so";
+    EXPECT_TRUE(short_answer());
 }
 
 TEST(answer_grammar, a_vocabulary_that_cannot_write_every_byte_is_refused_in_words) {

@@ -17,19 +17,25 @@ using grammar::RuleId;
 using grammar::Rules;
 using nlohmann::ordered_json;
 
-/// Two forms with one key are the same form.
+/// Two forms with one key are the same form: in front of each part stands its length, so that none can look like two.
 std::string key_of(const TextForm& form, const ToolUse& tools, Lead lead) {
     std::string key = {static_cast<char>('a' + static_cast<int>(form.kind)),
                        static_cast<char>('a' + static_cast<int>(lead))};
-    key += form.source;
-    if (form.kind == TextForm::Kind::schema)
-        key += form.schema.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-    for (const std::string& choice : form.choices) key += std::to_string(choice.size()) + ":" + choice;
+    const auto add = [&key](const std::string& part) { key += std::to_string(part.size()) + ":" + part; };
+    const auto add_json = [&add](const ordered_json& part) {
+        add(part.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+    };
+    add(form.source);
+    if (form.kind == TextForm::Kind::schema) add_json(form.schema);
+    key += std::to_string(form.choices.size()) + ";";
+    for (const std::string& choice : form.choices) add(choice);
     if (tools.choice == ToolChoice::none) return key;
-    key += tools.choice == ToolChoice::required ? "\nrequired " : "\ntools ";
+    key += tools.choice == ToolChoice::required ? "required " : "tools ";
     key += tools.parallel ? "many" : "one";
-    for (const Tool& tool : tools.tools)
-        key += "\n" + tool.name + tool.parameters.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+    for (const Tool& tool : tools.tools) {
+        add(tool.name);
+        add_json(tool.parameters);
+    }
     return key;
 }
 
@@ -70,8 +76,8 @@ Result<RuleId> add_form(Rules& rules, const TextForm& form) {
 }  // namespace
 
 GrammarShelf::GrammarShelf(const text::Vocabulary& vocabulary, std::optional<text::ReasoningStyle> reasoning,
-                           CallStyle calls)
-    : vocabulary_(vocabulary), reasoning_(std::move(reasoning)), calls_(calls) {}
+                           CallStyle calls, size_t bytes_max)
+    : vocabulary_(vocabulary), reasoning_(std::move(reasoning)), calls_(calls), bytes_max_(bytes_max) {}
 
 Result<std::shared_ptr<Constraint>> GrammarShelf::get(const TextForm& form, const ToolUse& tools, Lead lead) {
     const bool calls = tools.choice != ToolChoice::none;
@@ -82,20 +88,37 @@ Result<std::shared_ptr<Constraint>> GrammarShelf::get(const TextForm& form, cons
     if (key.size() > grammar::Limits{}.source_bytes)
         return bad_input(field + ": it has more bytes than are allowed", field);
     std::lock_guard guard(lock_);
+    drop_worn();
     const auto found = std::ranges::find(kept_, key, &Kept::key);
-    if (found != kept_.end() && !found->grammar->worn()) {
+    if (found != kept_.end()) {
         kept_.splice(kept_.begin(), kept_, found);
-        return std::shared_ptr<Constraint>(found->grammar);
+        std::shared_ptr<Constraint> known = found->grammar;
+        drop_beyond_bounds();
+        return known;
     }
-    if (found != kept_.end()) kept_.erase(found);
     if (Status ready = need_tokens(); !ready) return placed(std::move(ready).error(), field);
     Result<grammar::Grammar> compiled = compile(form, tools, lead);
     if (!compiled) return placed(std::move(compiled).error(), field);
     auto made = std::make_shared<AnswerGrammar>(*std::move(compiled), tokens_);
     if (made->begins_complete()) return placed(bad_input("only an empty answer would satisfy this"), field);
     kept_.push_front({std::move(key), made});
-    if (kept_.size() > kKept) kept_.pop_back();
+    drop_beyond_bounds();
     return std::shared_ptr<Constraint>(std::move(made));
+}
+
+/// Answers that still use one keep it until they end.
+void GrammarShelf::drop_worn() {
+    std::erase_if(kept_, [](const Kept& kept) { return kept.grammar->worn(); });
+}
+
+void GrammarShelf::drop_beyond_bounds() {
+    size_t bytes = 0, count = 0;
+    auto at = kept_.begin();
+    for (; at != kept_.end() && count < kKept; ++at, ++count) {
+        bytes += at->bytes();
+        if (bytes > bytes_max_ && count > 0) break;
+    }
+    kept_.erase(at, kept_.end());
 }
 
 Status GrammarShelf::need_tokens() {

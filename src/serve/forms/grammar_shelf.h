@@ -22,10 +22,13 @@ namespace cadans::serve {
 /// at. Borrows the vocabulary.
 class GrammarShelf {
   public:
+    static constexpr size_t kBytesMax = size_t{128} << 20;
+
     /// reasoning  how the model marks its thinking; its marks may be written where a grammar asks for them
     /// calls      how it calls tools; the same of its marks
+    /// bytes_max  what is kept may have together, about; the grammar asked for last is kept whatever it has
     GrammarShelf(const text::Vocabulary& vocabulary, std::optional<text::ReasoningStyle> reasoning,
-                 CallStyle calls = CallStyle::tagged);
+                 CallStyle calls = CallStyle::tagged, size_t bytes_max = kBytesMax);
 
     /// Null for a form that is `any` where there are no tools.
     ///
@@ -39,14 +42,18 @@ class GrammarShelf {
     struct Kept {
         std::string key;
         std::shared_ptr<AnswerGrammar> grammar;
+        size_t bytes() const noexcept { return key.size() + grammar->bytes(); }
     };
 
+    void drop_worn();
+    void drop_beyond_bounds();
     Status need_tokens();
     Result<grammar::Grammar> compile(const TextForm& form, const ToolUse& tools, Lead lead) const;
 
     const text::Vocabulary& vocabulary_;
     std::optional<text::ReasoningStyle> reasoning_;
     CallStyle calls_;
+    size_t bytes_max_;
     std::mutex lock_;
     std::shared_ptr<GrammarTokens> tokens_;  ///< from the first grammar on
     std::list<Kept> kept_;                   ///< used last: first

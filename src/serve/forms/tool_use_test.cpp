@@ -165,6 +165,25 @@ TEST(tools, calls_of_every_style_are_read_back_and_their_arguments_fit) {
     }
 }
 
+TEST(tools, what_all_of_them_may_cost_is_what_one_form_may) {
+    const auto made = text::Vocabulary::make(text::small_bpe());
+    GrammarShelf shelf(*made, std::nullopt);
+    ordered_json body;
+    for (int i = 0; i < 500; i++) {
+        const ordered_json text = {{"type", "string"}, {"maxLength", 4'096 - i}};
+        body["tools"].push_back({{"type", "function"},
+                                 {"function",
+                                  {{"name", "f" + std::to_string(i)},
+                                   {"parameters", {{"type", "object"}, {"properties", {{"a", text}}}}}}}});
+    }
+    const auto constraint = shelf.get({}, use_of(body), Lead::none);
+    ASSERT_FALSE(constraint.has_value());
+    const std::string& where = constraint.error().where;
+    ASSERT_TRUE(where.starts_with("tools[")) << where;
+    EXPECT_LT(std::stoi(where.substr(6)), 20) << "refused where it becomes too much, before the others are written";
+    EXPECT_NE(constraint.error().message.find("larger than is allowed"), std::string::npos);
+}
+
 TEST(tools, an_answer_may_be_words_and_may_end_behind_any_character) {
     const auto made = text::Vocabulary::make(text::small_bpe());
     for (const CallStyle style : {CallStyle::tagged, CallStyle::bare, CallStyle::listed, CallStyle::named}) {
