@@ -186,12 +186,18 @@ TEST(stacks, with_too_many_ways_are_lost_there_and_nowhere_else) {
     constexpr int kRules = static_cast<int>(Stacks::kHeadsMax) + 10;
     Limits limits;
     limits.rules = 2 * kRules;
-    limits.source_bytes = size_t{8} << 20;
-    std::string source = "root ::= \"y\"+ | \"x\" (r0";
-    for (int r = 1; r < kRules; r++) source += " | r" + std::to_string(r);
-    source += ")\n";
-    for (int r = 0; r < kRules; r++) source += "r" + std::to_string(r) + " ::= \"a\"\n";
-    auto grammar = gbnf_grammar(source, limits);
+    Rules rules(limits);
+    Nfa root = rules.body();
+    const Nfa::State x = root.bytes(0, 'x', 'x'), y = root.bytes(0, 'y', 'y'), end = root.add();
+    root.bytes(y, 'y', 'y', y);
+    root.accept(y);
+    root.accept(end);
+    for (int r = 0; r < kRules; r++) {
+        Nfa one = rules.body();
+        one.accept(one.literal(0, "a"));
+        root.call(x, rules.add("one of many", std::move(one)), end);
+    }
+    auto grammar = rules.compile(rules.add("the answer", std::move(root)));
     ASSERT_TRUE(grammar.has_value()) << grammar.error().where << grammar.error().message;
     Stacks stacks(*grammar);
     Matcher lost(stacks), other(stacks);
