@@ -78,7 +78,8 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
                       .calls = {},
                       .call_ids = {},
                       .reason = {}};
-        if (request_.tools.choice != ToolChoice::none) choice.calls.emplace(request_.model->calls.style);
+        const bool has_form = request_.text_form.kind != TextForm::Kind::any;
+        if (request_.tools.choice != ToolChoice::none) choice.calls.emplace(request_.model->calls.style, has_form);
         choice.pending.index = static_cast<uint32_t>(i);
         if (request_.return_token_ids) choice.pending.prompt_ids = choice.prompt->ids;
         if (request_.echo) echo_prompt(choice);
