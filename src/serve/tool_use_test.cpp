@@ -323,6 +323,34 @@ TEST(tools, a_form_that_could_begin_as_a_call_does_is_refused) {
     }
 }
 
+TEST(tools, arguments_are_an_object_whatever_else_their_schema_allows) {
+    const auto made = text::Vocabulary::make(text::small_bpe());
+    const auto tools = [](ordered_json parameters) {
+        ordered_json tool = kTools[1];
+        tool["function"]["parameters"] = std::move(parameters);
+        return ordered_json{{"tools", {tool}}, {"tool_choice", "required"}};
+    };
+    for (const char* type : {R"("string")", R"(["string", "null"])", "[]"}) {
+        const Error refused = error_of(tools({{"type", ordered_json::parse(type)}}));
+        EXPECT_EQ(refused.where, "tools[0].function.parameters") << type;
+        EXPECT_NE(refused.message.find("object"), std::string::npos) << refused.message;
+    }
+    for (const char* schema :
+         {R"({"type": ["object", "null"], "properties": {"x": {"type": "null"}}})",
+          R"({"anyOf": [{"type": "integer"}, {"type": "object", "properties": {"x": {"type": "null"}}}]})",
+          R"({"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/d", "definitions": {"d":
+              {"type": ["object", "boolean", "array"], "properties": {"x": {"type": "null"}}}}})"}) {
+        GrammarShelf shelf(*made, std::nullopt);
+        const auto constraint = shelf.get({}, use_of(tools(ordered_json::parse(schema))), Lead::none);
+        ASSERT_TRUE(constraint.has_value()) << constraint.error().message;
+        for (uint64_t seed = 0; seed < 30; seed++) {
+            const Drawn drawn = draw(**constraint, *made, CallStyle::tagged, {.seed = seed});
+            ASSERT_TRUE(drawn.whole && !drawn.calls.empty());
+            for (const auto& call : drawn.calls) EXPECT_TRUE(call.second.is_object()) << schema << drawn.text;
+        }
+    }
+}
+
 TEST(tools, schemas_that_cannot_be_kept_name_tool_and_place) {
     const auto made = text::Vocabulary::make(text::small_bpe());
     GrammarShelf shelf(*made, std::nullopt);
