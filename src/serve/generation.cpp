@@ -308,7 +308,7 @@ void Generation::take_calls(Choice& choice, ReadText read) {
     choice.pending.content += read.content;
     for (CallPiece& piece : read.calls) {
         if (piece.first) choice.call_ids.push_back(fresh_call_id(request_.model->calls.style));
-        choice.pending.called = true;
+        choice.pending.called = piece.last;  // what is cut is no call: a client would act on half its arguments
         std::vector<CallText>& calls = choice.pending.calls;
         if (!calls.empty() && calls.back().index == piece.index) {
             calls.back().arguments += piece.arguments;
