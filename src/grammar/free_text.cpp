@@ -1,7 +1,9 @@
 #include "grammar/free_text.h"
 
 #include <algorithm>
-#include <string>
+#include <functional>
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "base/check.h"
@@ -10,6 +12,7 @@ namespace cadans::grammar {
 namespace {
 
 constexpr uint8_t kAsciiMost = 0x7F;
+constexpr std::string_view kSpaces = " \t\r\n";
 
 /// The bytes of characters beyond ASCII, from a state to a state.
 class Wide {
@@ -46,6 +49,10 @@ class Wide {
     Nfa::State e0_ = 0, ed_ = 0, f0_ = 0, f4_ = 0;
 };
 
+bool is_ascii(std::string_view text) {
+    return !text.empty() && std::ranges::all_of(text, [](char c) { return static_cast<uint8_t>(c) <= kAsciiMost; });
+}
+
 /// How much of the mark stands at the end of `read`.
 size_t seen_of(std::string_view mark, std::string_view read) {
     size_t length = std::min(mark.size(), read.size());
@@ -55,27 +62,43 @@ size_t seen_of(std::string_view mark, std::string_view read) {
 
 }  // namespace
 
-Nfa::State add_text_until(Nfa& nfa, Nfa::State from, std::string_view mark, char not_first) {
-    check(!mark.empty() && std::ranges::all_of(mark, [](char c) { return static_cast<uint8_t>(c) <= kAsciiMost; }),
-          "a mark is ASCII");
-    std::vector<Nfa::State> seen;  // so many of its bytes; the last: all
+Nfa::State add_text_until(Nfa& nfa, Nfa::State from, std::string_view mark, std::span<const std::string> not_first) {
+    check(is_ascii(mark) && std::ranges::all_of(not_first, is_ascii), "marks are ASCII");
+    std::vector<Nfa::State> seen;  // so many of the mark's bytes; the last: all
     for (size_t i = 0; i <= mark.size(); i++) seen.push_back(nfa.add());
     Wide wide(nfa, seen[0]);
-    const auto add = [&](Nfa::State at, size_t known, char without) {
+    /// The edges of one state: `next` says where a byte leads, nothing being nowhere.
+    const auto add = [&](Nfa::State at, const std::function<std::optional<Nfa::State>(char)>& next) {
         wide.add(at);
-        const auto after = [&](unsigned byte) {
-            return seen_of(mark, std::string(mark.substr(0, known)) + static_cast<char>(byte));
-        };
         for (unsigned lo = 0; lo <= kAsciiMost;) {
-            const auto left_out = [&](unsigned byte) { return without != 0 && byte == static_cast<uint8_t>(without); };
+            const std::optional<Nfa::State> to = next(static_cast<char>(lo));
             unsigned hi = lo;
-            while (hi < kAsciiMost && after(hi + 1) == after(lo) && left_out(hi + 1) == left_out(lo)) hi++;
-            if (!left_out(lo)) nfa.bytes(at, static_cast<uint8_t>(lo), static_cast<uint8_t>(hi), seen[after(lo)]);
+            while (hi < kAsciiMost && next(static_cast<char>(hi + 1)) == to) hi++;
+            if (to) nfa.bytes(at, static_cast<uint8_t>(lo), static_cast<uint8_t>(hi), *to);
             lo = hi + 1;
         }
     };
-    add(from, 0, not_first);
-    for (size_t i = 0; i < mark.size(); i++) add(seen[i], i, 0);
+    for (size_t i = 0; i < mark.size(); i++)
+        add(seen[i], [&](char byte) { return seen[seen_of(mark, std::string(mark.substr(0, i)) + byte)]; });
+    if (not_first.empty()) {
+        nfa.join(from, seen[0]);
+        return seen.back();
+    }
+    // What has been read behind the white space, as long as it could become what the text must not begin with.
+    std::map<std::string, Nfa::State> begun = {{"", nfa.add()}};
+    for (const std::string& whole : not_first)
+        for (size_t i = 1; i < whole.size(); i++)
+            if (!begun.contains(whole.substr(0, i))) begun[whole.substr(0, i)] = nfa.add();
+    for (const auto& [read, at] : begun)
+        add(at, [&](char byte) -> std::optional<Nfa::State> {
+            const std::string now = read + byte;
+            if (std::ranges::find(not_first, now) != not_first.end()) return std::nullopt;
+            const size_t known = seen_of(mark, now);
+            if (const auto on = begun.find(now); on != begun.end() && known < mark.size()) return on->second;
+            const bool still_space = read.empty() && kSpaces.find(byte) != kSpaces.npos;
+            return still_space ? at : seen[known];
+        });
+    nfa.join(from, begun[""]);
     return seen.back();
 }
 

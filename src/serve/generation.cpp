@@ -82,7 +82,8 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
                       .calls = {},
                       .call_ids = {},
                       .reason = {}};
-        if (request_.tools.choice != ToolChoice::none) choice.calls.emplace(request_.model->calls.style);
+        const bool has_form = request_.text_form.kind != TextForm::Kind::any;
+        if (request_.tools.choice != ToolChoice::none) choice.calls.emplace(request_.model->calls.style, has_form);
         choice.pending.index = static_cast<uint32_t>(i);
         if (request_.return_token_ids) choice.pending.prompt_ids = choice.prompt->ids;
         if (request_.echo) echo_prompt(choice);
@@ -311,7 +312,7 @@ void Generation::take_calls(Choice& choice, ReadText read) {
     choice.pending.content += read.content;
     for (CallPiece& piece : read.calls) {
         if (piece.first) choice.call_ids.push_back(fresh_call_id(request_.model->calls.style));
-        choice.pending.called = true;
+        choice.pending.called = piece.last;  // what is cut is no call: a client would act on half its arguments
         std::vector<CallText>& calls = choice.pending.calls;
         if (!calls.empty() && calls.back().index == piece.index) {
             calls.back().arguments += piece.arguments;

@@ -36,7 +36,8 @@ const messages = [
     { role: "tool", content: "noon", tool_name: tools[0].function.name },
 ];
 for (let seed = 0; seed < 4; seed++) {
-    const body = { model, messages, tools, options: { seed, num_predict: 60 } };
+    // That it must call is no word of Ollama's; its client hands on what it is given.
+    const body = { model, messages, tools, tool_choice: "required", options: { seed, temperature: 1, num_predict: 300 } };
     const whole = (await ollama.chat(body)).message;
     const parts = [];
     for await (const part of await ollama.chat({ ...body, stream: true })) parts.push(part.message);

@@ -155,6 +155,7 @@ def test_the_same_call_in_company_and_alone(server):
     import concurrent.futures
     ask = lambda seed: (lambda m: [(c["function"]["name"], c["function"]["arguments"]) for c in m.get("tool_calls", [])])(chat(server, seed=seed, tool_choice="required")["message"])
     alone = [ask(seed) for seed in range(8)]
+    assert sum(map(len, alone)) >= 4
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         assert list(pool.map(ask, list(range(8)) * 2)) == alone * 2
 
@@ -248,3 +249,4 @@ def test_the_npm_clients_hold_conversations(server):
         assert talk["whole"] == talk["streamed"] and talk["text"].split() == talk["pieces"].split()
         for call in talk["whole"]:
             check_call(call["name"], call["arguments"])
+    assert sum(len(talk["whole"]) for talk in seen["ollama"]) >= 2

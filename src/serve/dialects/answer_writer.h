@@ -31,7 +31,8 @@ struct CallText {
     bool first = false, last = false;
 };
 
-/// The pieces of each call joined. An answer that was cut may end in one whose arguments are not whole.
+/// The pieces of each call joined. An answer that was cut may end in one whose arguments are not whole: it is not
+/// `last`.
 std::vector<CallText> whole_calls(std::span<const CallText> pieces);
 
 /// What one choice has to show since the last frame; in an answer that does not stream, all of it.
@@ -39,7 +40,7 @@ struct ChoiceText {
     uint32_t index = 0;
     std::string content, reasoning;
     std::vector<CallText> calls;
-    bool called = false;                  ///< in all: it has begun to call a tool
+    bool called = false;                  ///< in all: it calls tools, and no call was cut
     std::string stopped_by;               ///< the stop string that ended it
     std::vector<TokenId> ids;             ///< generated ones
     std::vector<ScoredToken> scored;      ///< of the prompt too, with echo
@@ -112,7 +113,7 @@ class AnswerWriter {
 
 std::unique_ptr<AnswerWriter> make_answer_writer(AnswerHead head);
 
-/// "stop", "length" or, where the answer is over and has called a tool, "tool_calls".
+/// "stop", "length" or, where the answer is over and its calls are whole, "tool_calls".
 const char* finish_name(FinishReason reason, bool called = false) noexcept;
 
 /// RFC 3339 in UTC, as Ollama's `created_at`.

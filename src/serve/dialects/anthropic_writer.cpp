@@ -155,13 +155,9 @@ std::string AnthropicWriter::whole(std::span<const ChoiceText> choices, std::spa
             .close();
     if (!text.content.empty()) json.object().key("type").text("text").key("text").text(text.content).close();
     for (const CallText& call : whole_calls(text.calls)) {
+        if (!call.last) continue;  // cut: it has no arguments that could be shown as an object
         json.object().key("type").text("tool_use").key("id").text(call.id).key("name").text(call.name);
-        json.key("input");
-        // One that was cut has no arguments that could be shown as an object.
-        if (call.last)
-            json.raw(call.arguments);
-        else
-            json.object().close();
+        json.key("input").raw(call.arguments);
         json.close();
     }
     json.close();

@@ -244,7 +244,7 @@ void OpenAiWriter::append_whole_choice(std::string& out, const ChoiceText& choic
     out += "{\"index\":";
     append_number(out, uint64_t{choice.index});
     out += ",\"message\":{\"role\":\"assistant\",";
-    if (choice.called && choice.content.empty())
+    if (!choice.calls.empty() && choice.content.empty())
         out += "\"content\":null";
     else
         append_string(out, "content", choice.content);

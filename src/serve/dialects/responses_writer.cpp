@@ -177,7 +177,9 @@ void ResponsesWriter::text(std::string& out, const ChoiceText& piece) {
 
 void ResponsesWriter::finish(std::string& out, const ChoiceText& rest, FinishReason reason, const Closing* closing) {
     text(out, rest);
-    close(out, reason != FinishReason::length);
+    // A call that is still open was cut, whatever cut it.
+    const bool whole = reason != FinishReason::length && (items_.empty() || items_.back().kind != Kind::call);
+    close(out, whole);
     const std::string type = std::string("response.") + status_of(reason);
     event(out, type.c_str(),
           [&](JsonWriter& json) { write_response(json.key("response"), status_of(reason), closing); });
@@ -194,14 +196,16 @@ std::string ResponsesWriter::whole(std::span<const ChoiceText> choices, std::spa
                                    const Closing& closing) {
     const ChoiceText& answer = choices.front();
     const bool cut = reasons.front() == FinishReason::length;
-    const auto put = [&](Kind kind, const std::string& text, const CallText* call) {
+    const auto put = [&](Kind kind, const std::string& text, const CallText* call) -> Item& {
         if (!items_.empty()) items_.back().done = true;
-        add(kind, call).text = text;
+        Item& item = add(kind, call);
+        item.text = text;
+        return item;
     };
     if (!answer.reasoning.empty()) put(Kind::thinking, answer.reasoning, nullptr);
     if (!answer.content.empty()) put(Kind::message, answer.content, nullptr);
-    for (const CallText& call : whole_calls(answer.calls)) put(Kind::call, call.arguments, &call);
-    if (!items_.empty()) items_.back().done = !cut;
+    if (!items_.empty()) items_.back().done = !cut || !answer.calls.empty();
+    for (const CallText& call : whole_calls(answer.calls)) put(Kind::call, call.arguments, &call).done = call.last;
     std::string out;
     JsonWriter json(out);
     write_response(json, status_of(reasons.front()), &closing);

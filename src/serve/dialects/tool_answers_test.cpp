@@ -1,6 +1,7 @@
 // Calls of tools on the wire of each dialect, over the fake engine.
 #include <gtest/gtest.h>
 
+#include "serve/dialects/answer_writer.h"
 #include "serve/testing/test_house.h"
 
 namespace cadans::serve {
@@ -125,6 +126,67 @@ TEST(tool_answers, that_are_cut_end_with_length) {
     const ordered_json ollama =
         house.post("/api/chat", body(", \"stream\": false, \"options\": {\"num_predict\": 55}")).json();
     EXPECT_FALSE(ollama["message"].contains("tool_calls")) << "half an object cannot be shown";
+}
+
+TEST(tool_answers, that_a_stop_cuts_inside_a_call_are_no_calls) {
+    TestHouse house;
+    house.say(
+        "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"b\"}}</tool_call>\n"
+        "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"END\"}}</tool_call>");
+    const auto finish = [&](const std::string& more) {
+        const ordered_json choice = house.post("/v1/chat/completions", body(more)).json()["choices"][0];
+        const auto frames = house.post("/v1/chat/completions", body(more + ", \"stream\": true")).frames();
+        EXPECT_EQ(parsed(frames[frames.size() - 2])["choices"][0]["finish_reason"], choice["finish_reason"]);
+        return choice["finish_reason"];
+    };
+    EXPECT_EQ(finish(""), "tool_calls");
+    EXPECT_EQ(finish(R"(, "stop": "\": \"b")"), "stop") << "the only call is cut";
+    EXPECT_EQ(finish(R"(, "stop": "END")"), "stop") << "the second is";
+    EXPECT_EQ(finish(R"(, "stop": "</tool_call>")"), "tool_calls") << "behind a whole one";
+    const TokenId b = *house.tokenizer.vocabulary().find("b");
+    EXPECT_EQ(finish(", \"stop_token_ids\": [" + std::to_string(index(b)) + "]"), "stop");
+
+    const std::string anthropic =
+        R"({"max_tokens": 500, "messages": [{"role": "user", "content": "hi"}], "tools": [{"name": "f", "input_schema": {"type": "object"}}], "stop_sequences": ["END"]})";
+    const ordered_json message = house.post("/v1/messages", anthropic).json();
+    EXPECT_EQ(message["stop_reason"], "stop_sequence");
+    ASSERT_EQ(message["content"].size(), 1u) << message.dump();
+    EXPECT_EQ(message["content"][0]["input"]["a"], "b");
+}
+
+TEST(tool_answers, that_are_cut_are_not_completed_among_responses) {
+    const auto call = [](uint32_t index, const char* arguments, bool last) {
+        return CallText{.index = index, .id = "c", .name = "f", .arguments = arguments, .first = true, .last = last};
+    };
+    ChoiceText answer;
+    answer.calls = {call(0, "{}", true), call(1, "{\"a\":", false)};
+    Closing closing;
+    closing.cadans = "{}";
+    for (const FinishReason reason : {FinishReason::stop, FinishReason::length}) {
+        const auto whole =
+            make_answer_writer({.form = AnswerForm::responses, .id = "r", .model = "m", .echoed = "\"x\":1"});
+        const ordered_json output =
+            parsed(whole->whole(std::span(&answer, 1), std::span(&reason, 1), closing))["output"];
+        const auto streams =
+            make_answer_writer({.form = AnswerForm::responses, .id = "r", .model = "m", .echoed = "\"x\":1"});
+        std::string sent;
+        streams->finish(sent, answer, reason, &closing);
+        const std::string last = sent.substr(sent.rfind("\ndata: ") + 7);
+        EXPECT_EQ(parsed(last)["response"]["output"], output) << last;
+        ASSERT_EQ(output.size(), 2u) << output.dump();
+        EXPECT_EQ(output[0]["status"], "completed");
+        EXPECT_EQ(output[1]["status"], "incomplete");
+    }
+}
+
+TEST(tool_answers, that_have_a_form_may_hold_the_mark_of_a_call) {
+    TestHouse house;
+    house.say("{\"a\": \"<tool_call>x\"}");
+    const ordered_json choice =
+        house.post("/v1/chat/completions", body(R"(, "response_format": {"type": "json_object"})"))
+            .json()["choices"][0];
+    EXPECT_EQ(choice["message"]["content"], "{\"a\": \"<tool_call>x\"}");
+    EXPECT_EQ(choice["finish_reason"], "stop");
 }
 
 TEST(tool_answers, tools_and_results_reach_the_prompt) {

@@ -22,13 +22,27 @@ bool is_name(const std::string& name) {
     });
 }
 
-/// Arguments are an object, and one of no parameters is empty.
+/// Of a schema's `type`: whether what it describes may be an object. What is no type at all is the schema's error.
+bool may_be_object(const Json& type) {
+    if (type.is_array()) return std::ranges::find(type, Json("object")) != type.end();
+    return !type.is_string() || type == "object";
+}
+
+/// Arguments are an object, whatever else the schema allows, and one of no parameters is empty.
 Json object_schema(const Json* given) {
-    if (given == nullptr || (given->is_object() && given->empty()))
+    if (given == nullptr || given->empty())
         return {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
     Json out = *given;
-    if (!out.is_object()) return out;
-    if (!out.contains("type")) out["type"] = "object";
+    // Draft 7 reads nothing beside a $ref, so that the type would not count there.
+    const bool draft7 = out.contains("$schema") && out["$schema"].is_string() &&
+                        out["$schema"].get_ref<const std::string&>().find("draft-07") != std::string::npos;
+    if (draft7 && out.contains("$ref")) {
+        Json reference = {{"$ref", std::move(out["$ref"])}};
+        out.erase("$ref");
+        if (!out.contains("allOf")) out["allOf"] = Json::array();
+        if (out["allOf"].is_array()) out["allOf"].push_back(std::move(reference));
+    }
+    if (!out.contains("type") || out["type"].is_array()) out["type"] = "object";
     const bool bare = out["type"] == "object" && (!out.contains("properties") || out["properties"].empty());
     const bool says_more = std::ranges::any_of(out.items(), [](const auto& item) {
         return item.key() != "type" && item.key() != "properties" && item.key() != "required" &&
@@ -187,6 +201,10 @@ void add_tool(FieldReader& reader, std::string name, const Json* parameters, con
     if (parameters != nullptr && !parameters->is_object())
         return reader.fail(
             bad_input(parameters_field + ": a schema was expected, got " + describe(*parameters), parameters_field));
+    if (parameters != nullptr && parameters->contains("type") && !may_be_object((*parameters)["type"]))
+        return reader.fail(bad_input(parameters_field + ": arguments are an object, but its type is " +
+                                         (*parameters)["type"].dump(-1, ' ', false, Json::error_handler_t::replace),
+                                     parameters_field));
     out.tools.push_back({std::move(name), object_schema(parameters), std::move(parameters_field)});
 }
 

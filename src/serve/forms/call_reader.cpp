@@ -1,6 +1,7 @@
 #include "serve/forms/call_reader.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace cadans::serve {
 
@@ -49,16 +50,13 @@ ReadText CallReader::finish() {
 /// One move over what is held; false when more text is needed.
 bool CallReader::step(ReadText& out) {
     switch (state_) {
-        case State::begin: {
-            const size_t first = held_.find_first_not_of(kSpaces);
-            if (first == held_.npos) return false;
-            // A bare object is a call; text of such a model begins with another character.
-            const bool call = style_ == CallStyle::bare && held_[first] == '{';
-            state_ = call ? State::head : State::text;
-            return true;
-        }
+        case State::begin:
+            return step_begin();
         case State::text:
             return step_text(out);
+        case State::form:
+            out.content += std::exchange(held_, {});
+            return false;
         case State::head:
             return step_head(out);
         case State::arguments:
@@ -66,6 +64,19 @@ bool CallReader::step(ReadText& out) {
         default:
             return step_behind();
     }
+}
+
+bool CallReader::step_begin() {
+    const size_t first = held_.find_first_not_of(kSpaces);
+    if (first == held_.npos) return false;
+    const std::string_view rest = std::string_view(held_).substr(first), mark = mark_of(style_);
+    if (text_has_form_ && rest.size() < mark.size() && mark.starts_with(rest)) return false;
+    // A bare object is a call; text of such a model begins with another character.
+    if (style_ == CallStyle::bare && rest.front() == '{')
+        state_ = State::head;
+    else
+        state_ = text_has_form_ && !rest.starts_with(mark) ? State::form : State::text;
+    return true;
 }
 
 bool CallReader::step_text(ReadText& out) {
@@ -124,10 +135,13 @@ bool CallReader::step_arguments(ReadText& out) {
             in_string_ = !in_string_;
         else if (!in_string_ && (c == '{' || c == '['))
             depth_++;
-        else if (!in_string_ && (c == '}' || c == ']'))
-            over = --depth_ == 0;
+        else if (!in_string_ && (c == '}' || c == ']')) {
+            over = depth_ <= 1;
+            if (depth_ == 0) break;  // it closes what stands around the arguments, which were no object
+            depth_--;
+        }
     }
-    if (end > 0) {
+    if (end > 0 || over) {
         if (out.calls.empty() || out.calls.back().index != calls_ - 1)
             out.calls.push_back({.index = calls_ - 1, .arguments = {}});
         out.calls.back().arguments += held_.substr(0, end);

@@ -27,7 +27,8 @@ struct ReadText {
 /// White space between words and a call is neither's. Thread rule: one thread.
 class CallReader {
   public:
-    explicit CallReader(CallStyle style) : style_(style) {}
+    /// text_has_form  no words come before a call: whatever does not begin with a mark is text, marks inside it too
+    explicit CallReader(CallStyle style, bool text_has_form = false) : style_(style), text_has_form_(text_has_form) {}
 
     ReadText push(std::string_view piece);
     /// What was held back: text that could have become a mark. A call that is cut has no last piece.
@@ -39,18 +40,21 @@ class CallReader {
     enum class State : uint8_t {
         begin,      ///< nothing but white space has come
         text,       ///< words, up to a mark
+        form,       ///< text that is held to a form, to the end
         head,       ///< behind the mark: the call's name
         arguments,  ///< the JSON object
         behind,     ///< a call is over: whatever comes is form, until the next one begins
     };
 
     bool step(ReadText& out);
+    bool step_begin();
     bool step_text(ReadText& out);
     bool step_head(ReadText& out);
     bool step_arguments(ReadText& out);
     bool step_behind();
 
     CallStyle style_;
+    bool text_has_form_;
     State state_ = State::begin;
     std::string held_;
     uint32_t calls_ = 0;

@@ -80,6 +80,31 @@ TEST(call_reader, finds_words_and_calls_wherever_the_text_is_cut) {
         }
 }
 
+TEST(call_reader, ends_a_call_whose_arguments_are_no_object) {
+    for (const char* arguments : {"5", "null", "\"}{\"", "[{}]", "true"})
+        for (const size_t bytes : {1u, 3u, 1000u}) {
+            const std::string call = "<tool_call>{\"name\": \"f\", \"arguments\": " + std::string(arguments) + "}";
+            const Read got = read(CallStyle::tagged, call + "</tool_call>" + call + "</tool_call>", bytes);
+            EXPECT_EQ(got.calls, (std::vector<std::pair<std::string, std::string>>(2, {"f", arguments})));
+            EXPECT_EQ(got.over, std::vector<bool>(2, true)) << arguments;
+        }
+}
+
+TEST(call_reader, leaves_the_marks_in_a_text_that_has_a_form) {
+    for (const char* text : {"{\"a\":\"<tool_call>{\"}", " \n{\"a\": 1} <tool_call>", "<tool_", "<tool_x", " ", ""})
+        for (const size_t bytes : {1u, 3u, 1000u}) {
+            CallReader reader(CallStyle::tagged, true);
+            std::string content;
+            const std::string_view whole = text;
+            for (size_t at = 0; at < whole.size(); at += bytes) content += reader.push(whole.substr(at, bytes)).content;
+            EXPECT_EQ(content + reader.finish().content, text);
+            EXPECT_EQ(reader.calls(), 0u);
+        }
+    CallReader reader(CallStyle::tagged, true);
+    reader.push("\n<tool_call>{\"name\": \"f\", \"arguments\": {}}");
+    EXPECT_EQ(reader.calls(), 1u);
+}
+
 TEST(call_reader, shows_arguments_as_they_come_and_no_last_piece_of_a_call_that_is_cut) {
     CallReader reader(CallStyle::tagged);
     EXPECT_TRUE(reader.push("<tool_call>{\"name\": \"f\", \"argu").calls.empty());

@@ -1,9 +1,11 @@
 #include "serve/forms/grammar_shelf.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "grammar/gbnf.h"
 #include "grammar/json_text.h"
+#include "grammar/matcher.h"
 #include "grammar/regex.h"
 #include "grammar/schema.h"
 #include "serve/forms/tool_grammar.h"
@@ -16,6 +18,8 @@ using grammar::Nfa;
 using grammar::RuleId;
 using grammar::Rules;
 using nlohmann::ordered_json;
+
+constexpr size_t kSpacePlacesMax = 256;  // to which white space at the beginning of a form may lead
 
 /// Two forms with one key are the same form: in front of each part stands its length, so that none can look like two.
 std::string key_of(const TextForm& form, const ToolUse& tools, Lead lead) {
@@ -71,6 +75,30 @@ Result<RuleId> add_form(Rules& rules, const TextForm& form) {
         default:
             return grammar::JsonRules(rules).object();
     }
+}
+
+/// Whether a text of this form may begin, white space aside, with what begins a call.
+Result<bool> may_begin_with(const TextForm& form, std::string_view mark) {
+    // The others are JSON.
+    if (form.kind != TextForm::Kind::regex && form.kind != TextForm::Kind::gbnf && form.kind != TextForm::Kind::choice)
+        return false;
+    Rules rules;
+    Result<RuleId> text = add_form(rules, form);
+    if (!text) return std::move(text).error();
+    Result<grammar::Grammar> alone = rules.compile(*text);
+    if (!alone) return std::move(alone).error();
+    grammar::Stacks stacks(*alone);
+    std::vector<grammar::Matcher> places = {grammar::Matcher(stacks)};
+    for (size_t i = 0; i < places.size(); ++i) {
+        if (grammar::Matcher begun = places[i]; begun.accept(mark)) return true;
+        for (const char* space : {" ", "\t", "\r", "\n"}) {
+            grammar::Matcher next = places[i];
+            if (!next.accept(space) || std::ranges::find(places, next) != places.end()) continue;
+            if (places.size() == kSpacePlacesMax) return true;  // perhaps
+            places.push_back(next);
+        }
+    }
+    return false;
 }
 
 }  // namespace
@@ -159,7 +187,16 @@ Result<grammar::Grammar> GrammarShelf::compile(const TextForm& form, const ToolU
         // A bare call and a form could begin alike.
         if (text && calls_ == CallStyle::bare && tools.choice == ToolChoice::automatic)
             return unsupported("a form of the text and tools that may be called cannot go together with this model");
-        if (Status done = add_calls(rules, body, begin, tools, calls_, text); !done) return std::move(done).error();
+        if (text && tools.choice == ToolChoice::automatic) {
+            const Result<bool> alike = may_begin_with(form, mark_of(calls_));
+            if (!alike) return alike.error();
+            if (*alike)
+                return unsupported("with tools that may be called, no text may begin as a call does, with " +
+                                   std::string(mark_of(calls_)));
+        }
+        const std::string_view opens = lead == Lead::thinking ? std::string_view(reasoning_->open) : std::string_view();
+        if (Status done = add_calls(rules, body, begin, tools, calls_, text, opens); !done)
+            return std::move(done).error();
     }
     return rules.compile(rules.add("the answer", std::move(body)));
 }

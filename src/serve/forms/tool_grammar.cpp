@@ -1,5 +1,7 @@
 #include "serve/forms/tool_grammar.h"
 
+#include <vector>
+
 #include "grammar/free_text.h"
 #include "grammar/json_text.h"
 #include "grammar/schema.h"
@@ -97,7 +99,7 @@ class CallWriter {
 }  // namespace
 
 Status add_calls(Rules& rules, Nfa& body, Nfa::State from, const ToolUse& use, CallStyle style,
-                 std::optional<RuleId> text) {
+                 std::optional<RuleId> text, std::string_view opens) {
     CallWriter writer(rules, style);
     Result<RuleId> call = writer.call(use.tools);
     if (!call) return std::move(call).error();
@@ -112,8 +114,13 @@ Status add_calls(Rules& rules, Nfa& body, Nfa::State from, const ToolUse& use, C
         body.accept(body.call(from, *text));
         return Ok{};
     }
+    // Words that a reader would take for a bare call are none: an object at the beginning of the text, or behind what
+    // it takes for a block of thinking.
+    std::vector<std::string> not_first;
+    if (bare) not_first.emplace_back("{");
+    if (bare && !opens.empty()) not_first.emplace_back(opens);
     Nfa free = rules.body();
-    free.accept(grammar::add_text_until(free, 0, mark_of(style), bare ? '{' : '\0'));
+    free.accept(grammar::add_text_until(free, 0, mark_of(style), not_first));
     const RuleId before = rules.add("text in front of calls", std::move(free));
     rules.set_free(before);
     body.accept(from);  // an answer without a word

@@ -7,7 +7,7 @@
 #include "serve/dialects/tool_fields.h"
 #include "serve/forms/call_reader.h"
 #include "serve/forms/grammar_shelf.h"
-#include "text/detokenizer.h"
+#include "serve/token_stream.h"
 #include "text/test_vocabulary.h"
 
 namespace cadans::serve {
@@ -85,47 +85,77 @@ TEST(tools, formats_are_found_in_templates) {
     EXPECT_EQ(style("messages").style, CallStyle::tagged);
 }
 
+const text::ReasoningStyle kThink{"<think>", "</think>", false};
+
 struct Drawn {
+    std::string text;  // all of it but the thinking
     std::string content;
-    std::vector<std::pair<std::string, ordered_json>> calls;
+    std::vector<std::pair<std::string, ordered_json>> calls;  // those whose last piece has come
+    size_t begun = 0;                                         // calls
     bool whole = false;
 };
 
+struct Walk {
+    uint64_t seed = 0;
+    uint32_t most = 3000;         // tokens
+    std::string_view first = {};  // as much of this as may come comes first; chance goes on from there
+    Lead lead = Lead::none;
+    bool text_has_form = false;
+};
+
 /// An answer drawn evenly from what may come, read back as a client would see it.
-Drawn draw(Constraint& constraint, const text::Vocabulary& vocabulary, CallStyle style, uint64_t seed, uint32_t most) {
+Drawn draw(Constraint& constraint, const text::Vocabulary& vocabulary, CallStyle style, Walk walk) {
     Drawn out;
     std::vector<uint64_t> bits((vocabulary.size() + 63) / 64);
-    text::Detokenizer detokenizer(vocabulary, {.skip_control = false});
-    CallReader reader(style);
+    TokenStreamOptions options;
+    options.starts_inside = walk.lead == Lead::rest;
+    options.shows_control = true;
+    if (walk.lead != Lead::none) options.reasoning = kThink;
+    TokenStream stream(vocabulary, options);
+    CallReader reader(style, walk.text_has_form);
     std::vector<std::string> arguments;
     const auto take = [&](const ReadText& read) {
         out.content += read.content;
         for (const CallPiece& piece : read.calls) {
             if (piece.first) {
-                out.calls.emplace_back(piece.name, nullptr);
+                out.begun++;
                 arguments.emplace_back();
             }
             arguments.back() += piece.arguments;
+            EXPECT_FALSE(piece.first && piece.name.empty());
+            if (piece.first) out.calls.emplace_back(piece.name, nullptr);
+            if (piece.last) out.calls.back().second = ordered_json::parse(arguments.back(), nullptr, false);
         }
     };
+    const auto push = [&](const TextDelta& delta) {
+        out.text += delta.content;
+        take(reader.push(delta.content));
+    };
     ConstraintState at = constraint.start();
-    for (uint32_t n = 0; n < most && !out.whole; n++) {
+    for (uint32_t n = 0; n < walk.most && !out.whole; n++) {
         EXPECT_TRUE(constraint.allowed(at, bits));
         std::vector<TokenId> allowed;
         for (uint32_t id = 0; id < bits.size() * 64; id++)
             if (bits[id / 64] >> (id % 64) & 1) allowed.push_back(TokenId{id});
         if (allowed.empty()) break;
-        const TokenId token = allowed[mix64(seed * 1000 + n) % allowed.size()];
+        TokenId token = allowed[mix64(walk.seed * 1000 + n) % allowed.size()];
+        size_t used = 0;
+        for (const TokenId id : allowed) {
+            const std::string_view bytes = vocabulary.ends_generation(id) ? "" : vocabulary.bytes(id);
+            if (bytes.size() <= used || !walk.first.starts_with(bytes)) continue;
+            token = id;
+            used = bytes.size();
+        }
+        walk.first = used == 0 ? "" : walk.first.substr(used);
         out.whole = vocabulary.ends_generation(token);
         if (out.whole) break;
-        take(reader.push(detokenizer.push(token)));
+        push(stream.push(token));
         at = constraint.after(at, token);
         out.whole = constraint.complete(at);
     }
-    take(reader.push(detokenizer.finish()));
+    push(stream.finish(!out.whole));
     take(reader.finish());
-    for (size_t i = 0; i < arguments.size(); i++)
-        out.calls[i].second = ordered_json::parse(arguments[i], nullptr, false);
+    if (!out.whole && !out.calls.empty() && out.calls.back().second.is_null()) out.calls.pop_back();
     return out;
 }
 
@@ -153,7 +183,7 @@ TEST(tools, calls_of_every_style_are_read_back_and_their_arguments_fit) {
             ASSERT_TRUE(constraint.has_value()) << constraint.error().message;
             size_t most_calls = 0;
             for (uint64_t seed = 0; seed < 60; seed++) {
-                const Drawn drawn = draw(**constraint, vocabulary, style, seed, 3000);
+                const Drawn drawn = draw(**constraint, vocabulary, style, {.seed = seed});
                 ASSERT_TRUE(drawn.whole);
                 EXPECT_EQ(drawn.content, "");
                 EXPECT_GE(drawn.calls.size(), 1u);
@@ -192,11 +222,151 @@ TEST(tools, an_answer_may_be_words_and_may_end_behind_any_character) {
         ASSERT_TRUE(constraint.has_value());
         uint32_t ended = 0;
         for (uint64_t seed = 0; seed < 60; seed++) {
-            const Drawn drawn = draw(**constraint, *made, style, seed, 2000);
+            const Drawn drawn = draw(**constraint, *made, style, {.seed = seed, .most = 2000});
             ended += drawn.whole;
             EXPECT_EQ(drawn.content.find("\xEF\xBF\xBD"), std::string::npos) << "half a character";
         }
         EXPECT_GT(ended, 40u);
+    }
+}
+
+/// Beginnings of answers that a reader could take for what they are not.
+const std::string_view kTempting[] = {
+    "",
+    "\n",
+    "{",
+    "\n{\"x\": 1}",
+    " \t\r\n {\"name\": \"rm\", \"parameters\": 5}",
+    "{\"name\": \"rm\", \"parameters\": {}}",
+    "{\"name\": \"light.on\", \"parameters\": {\"room\": \"a\"}}",
+    "<|python_tag|>{\"name\": \"now\", \"parameters\": {\"x\": 1}}",
+    "\n<|python_tag|>{\"name\": \"now\"",
+    "Words {\"name\": \"rm\"}",
+    "<tool_call>\n{\"name\": \"rm\"",
+    "Words \n<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>\n<tool_call>{\"name\"",
+    "<tool_call>{\"name\": \"light.on\", \"arguments\": [",
+    "<tool",
+    "[TOOL_CALLS] [{\"name\": \"now\", \"arguments\": {}}, {\"name\": \"light.on\", \"arguments\": \"",
+    "\n[TOOL_CALLS][",
+    "Words[TOOL_CALLS]now[ARGS]{}[TOOL_CALLS]rm[ARGS]5",
+    "[TOOL_CALLS]now[ARGS]5",
+    "<think>",
+    "<think>a</think>{\"x\": 1}",
+    "\n<think>a <tool_call> [TOOL_CALLS] </think>\n \t{\"name\": \"rm\", \"parameters\": {}}",
+    "<think></think>     {\"x\": 1}",
+    "<think>a</think><tool_call>\n{\"name\": \"rm\"",
+    "a</think>\n{\"x\": 1}",
+    "a</think>\n\n<tool_call>\n{\"name\": \"now\"",
+    "a</think>[TOOL_CALLS]",
+    "</think>\n\n\n\n\n\n{\"name\": \"rm\", \"parameters\": 5}",
+};
+
+TEST(tools, an_answer_that_may_call_is_words_as_they_were_written_or_calls_of_what_is_offered) {
+    const auto made = text::Vocabulary::make(text::small_bpe());
+    for (const CallStyle style : {CallStyle::tagged, CallStyle::bare, CallStyle::listed, CallStyle::named})
+        for (const Lead lead : {Lead::none, Lead::thinking, Lead::rest}) {
+            GrammarShelf shelf(*made, kThink, style);
+            const auto constraint = shelf.get({}, use_of({}), lead);
+            ASSERT_TRUE(constraint.has_value()) << constraint.error().message;
+            uint32_t words = 0, calls = 0;
+            for (const std::string_view first : kTempting)
+                for (uint64_t seed = 0; seed < 6; seed++) {
+                    const Drawn drawn =
+                        draw(**constraint, *made, style, {.seed = seed, .most = 600, .first = first, .lead = lead});
+                    SCOPED_TRACE(std::to_string(static_cast<int>(style)) + " " +
+                                 std::to_string(static_cast<int>(lead)) + " " + std::string(first));
+                    check_calls(drawn, 100);
+                    EXPECT_TRUE(drawn.begun == drawn.calls.size() || !drawn.whole);
+                    EXPECT_TRUE(drawn.text.starts_with(drawn.content));
+                    const bool in_head = !drawn.whole && drawn.text.find(mark_of(style)) != std::string::npos;
+                    if (drawn.begun == 0 && !in_head) {
+                        EXPECT_EQ(drawn.content, drawn.text);
+                    }
+                    words += drawn.begun == 0;
+                    calls += drawn.calls.size() > 0;
+                }
+            EXPECT_GT(words, 10u);
+            EXPECT_GT(calls, 5u);
+        }
+}
+
+TEST(tools, a_text_that_has_a_form_may_hold_the_mark_of_a_call) {
+    const auto made = text::Vocabulary::make(text::small_bpe());
+    const ordered_json schema = ordered_json::parse(
+        R"({"type": "object", "properties": {"a": {"type": "string", "maxLength": 60}}, "required": ["a"]})");
+    const TextForm form{.kind = TextForm::Kind::schema, .schema = schema, .field = "response_format"};
+    for (const CallStyle style : {CallStyle::tagged, CallStyle::listed, CallStyle::named}) {
+        GrammarShelf shelf(*made, kThink, style);
+        const std::string text = "{\"a\":\"" + std::string(mark_of(style)) + "x{";
+        for (const Lead lead : {Lead::none, Lead::thinking}) {
+            const auto constraint = shelf.get(form, use_of({}), lead);
+            ASSERT_TRUE(constraint.has_value()) << constraint.error().message;
+            const std::string lead_text = lead == Lead::none ? "" : "<think>" + text + "</think>\n\n";
+            for (const std::string& first : {text, lead_text + text, std::string(mark_of(style))})
+                for (uint64_t seed = 0; seed < 6; seed++) {
+                    const Drawn drawn = draw(**constraint, *made, style,
+                                             {.seed = seed, .first = first, .lead = lead, .text_has_form = true});
+                    ASSERT_TRUE(drawn.whole);
+                    check_calls(drawn, 100);
+                    EXPECT_EQ(drawn.begun > 0, first == mark_of(style)) << drawn.text;
+                    if (drawn.begun > 0) continue;
+                    EXPECT_EQ(drawn.content, drawn.text);
+                    EXPECT_TRUE(drawn.content.starts_with(text)) << drawn.content;
+                    EXPECT_FALSE(ordered_json::parse(drawn.content, nullptr, false).is_discarded()) << drawn.content;
+                }
+        }
+    }
+}
+
+TEST(tools, a_form_that_could_begin_as_a_call_does_is_refused) {
+    const auto made = text::Vocabulary::make(text::small_bpe());
+    GrammarShelf shelf(*made, kThink);
+    using Kind = TextForm::Kind;
+    for (const TextForm& form :
+         {TextForm{.kind = Kind::regex, .source = "[ \\n]?<.*", .field = "regex"},
+          TextForm{.kind = Kind::choice, .choices = {"no", "\n <tool_call>x"}, .field = "guided_choice"},
+          TextForm{.kind = Kind::gbnf, .source = "root ::= [^q]+", .field = "grammar"}}) {
+        const auto refused = shelf.get(form, use_of({}), Lead::thinking);
+        ASSERT_FALSE(refused.has_value()) << form.field;
+        EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
+        EXPECT_EQ(refused.error().where, form.field);
+        EXPECT_TRUE(shelf.get(form, {}, Lead::thinking).has_value());
+        EXPECT_TRUE(shelf.get(form, use_of({{"tool_choice", "required"}}), Lead::thinking).has_value());
+    }
+    for (const TextForm& form :
+         {TextForm{.kind = Kind::regex, .source = "[a-z]*<tool_call>", .field = "regex"},
+          TextForm{.kind = Kind::choice, .choices = {"<tool_call", "x <tool_call>"}, .field = "guided_choice"},
+          TextForm{.kind = Kind::json_object, .field = "response_format"}}) {
+        const auto taken = shelf.get(form, use_of({}), Lead::none);
+        EXPECT_EQ(taken.has_value(), form.kind != Kind::regex) << form.field << ": [a-z]* may be empty";
+    }
+}
+
+TEST(tools, arguments_are_an_object_whatever_else_their_schema_allows) {
+    const auto made = text::Vocabulary::make(text::small_bpe());
+    const auto tools = [](ordered_json parameters) {
+        ordered_json tool = kTools[1];
+        tool["function"]["parameters"] = std::move(parameters);
+        return ordered_json{{"tools", {tool}}, {"tool_choice", "required"}};
+    };
+    for (const char* type : {R"("string")", R"(["string", "null"])", "[]"}) {
+        const Error refused = error_of(tools({{"type", ordered_json::parse(type)}}));
+        EXPECT_EQ(refused.where, "tools[0].function.parameters") << type;
+        EXPECT_NE(refused.message.find("object"), std::string::npos) << refused.message;
+    }
+    for (const char* schema :
+         {R"({"type": ["object", "null"], "properties": {"x": {"type": "null"}}})",
+          R"({"anyOf": [{"type": "integer"}, {"type": "object", "properties": {"x": {"type": "null"}}}]})",
+          R"({"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/d", "definitions": {"d":
+              {"type": ["object", "boolean", "array"], "properties": {"x": {"type": "null"}}}}})"}) {
+        GrammarShelf shelf(*made, std::nullopt);
+        const auto constraint = shelf.get({}, use_of(tools(ordered_json::parse(schema))), Lead::none);
+        ASSERT_TRUE(constraint.has_value()) << constraint.error().message;
+        for (uint64_t seed = 0; seed < 30; seed++) {
+            const Drawn drawn = draw(**constraint, *made, CallStyle::tagged, {.seed = seed});
+            ASSERT_TRUE(drawn.whole && !drawn.calls.empty());
+            for (const auto& call : drawn.calls) EXPECT_TRUE(call.second.is_object()) << schema << drawn.text;
+        }
     }
 }
 
