@@ -3,29 +3,17 @@
 #include <algorithm>
 #include <array>
 
+#include "text/marks.h"
+
 namespace cadans::text {
 namespace {
 
-constexpr std::string_view kSpaces = " \t\r\n";
 constexpr std::array<std::string_view, 4> kTagNames = {"think", "thinking", "reasoning", "seed:think"};
 
 // gpt-oss: every message is <|start|>role<|channel|>name<|message|>text, ended by one of these.
 constexpr std::string_view kMessage = "<|message|>", kAnalysis = "<|channel|>analysis";
 constexpr std::array<std::string_view, 5> kMessageEnds = {"<|end|>", "<|return|>", "<|call|>", "<|start|>",
                                                           "<|channel|>"};
-
-/// How many bytes at the end of `text` could be the beginning of `mark` (a proper one).
-size_t possible_beginning(std::string_view text, std::string_view mark) {
-    for (size_t n = std::min(text.size(), mark.size() - 1); n > 0; n--) {
-        if (text.ends_with(mark.substr(0, n))) return n;
-    }
-    return 0;
-}
-
-size_t trailing_spaces(std::string_view text) {
-    const size_t last = text.find_last_not_of(kSpaces);
-    return last == std::string_view::npos ? text.size() : text.size() - last - 1;
-}
 
 }  // namespace
 
@@ -79,7 +67,7 @@ void ReasoningSplitter::emit(ReasoningOutput& out, std::string_view text) {
 bool ReasoningSplitter::step_tags(ReasoningOutput& out, bool last) {
     switch (state_) {
         case State::before: {
-            const size_t first = std::min(held_.find_first_not_of(kSpaces), held_.size());
+            const size_t first = std::min(held_.find_first_not_of(kMarkSpaces), held_.size());
             const std::string_view rest = std::string_view(held_).substr(first);
             if (rest.starts_with(style_.open)) {
                 held_.erase(0, first + style_.open.size());
@@ -91,7 +79,7 @@ bool ReasoningSplitter::step_tags(ReasoningOutput& out, bool last) {
             return true;
         }
         case State::inside: {
-            if (!started_) held_.erase(0, std::min(held_.find_first_not_of(kSpaces), held_.size()));
+            if (!started_) held_.erase(0, std::min(held_.find_first_not_of(kMarkSpaces), held_.size()));
             const size_t close = held_.find(style_.close);
             std::string_view text = std::string_view(held_).substr(0, std::min(close, held_.size()));
             if (close == held_.npos && !last) text.remove_suffix(possible_beginning(held_, style_.close));
@@ -109,7 +97,7 @@ bool ReasoningSplitter::step_tags(ReasoningOutput& out, bool last) {
             return true;
         }
         case State::after_block: {
-            const size_t first = held_.find_first_not_of(kSpaces);
+            const size_t first = held_.find_first_not_of(kMarkSpaces);
             held_.erase(0, std::min(first, held_.size()));
             if (first == held_.npos) return false;
             state_ = State::content;

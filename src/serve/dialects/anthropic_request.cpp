@@ -19,10 +19,6 @@ constexpr std::array kRefused = {
     RefusedField{"container", neutral_if_empty},
 };
 
-Error wrong(const std::string& where, std::string_view expected, const Json& got) {
-    return bad_input(where + ": " + std::string(expected) + ", got " + describe(got), where);
-}
-
 /// A string, or the texts of blocks that are all text.
 Result<std::string> read_text(const Json& content, const std::string& where) {
     if (content.is_string()) return content.get<std::string>();
@@ -135,32 +131,12 @@ Result<Json> read_turns(FieldReader& reader) {
     return out;
 }
 
+constexpr FlatTools kTools = {
+    .type = "custom", .usual_type = "custom", .others = "only tools of one's own", .schema = "input_schema"};
+
 void read_anthropic_tools(FieldReader& reader, ToolUse& out) {
-    const Json* tools = reader.find("tools");
     const Json* choice = reader.find("tool_choice");
-    if (tools == nullptr || (tools->is_array() && tools->empty())) return refuse_choice_of_nothing(reader, choice);
-    if (!tools->is_array()) return reader.fail(wrong("tools", "a list of tools was expected", *tools));
-    out.offered = Json::array();
-    for (size_t i = 0; i < tools->size(); ++i) {
-        const std::string where = "tools[" + std::to_string(i) + "]";
-        if (!(*tools)[i].is_object()) return reader.fail(wrong(where, "an object was expected", (*tools)[i]));
-        FieldReader tool((*tools)[i], where);
-        const std::string type = tool.string("type", "custom"), name = tool.string("name");
-        const std::string description = tool.string("description");
-        const Json* schema = tool.find("input_schema");
-        if (tool.failed()) return reader.fail(tool.take_error());
-        if (type != "custom")
-            return reader.fail(unsupported(where + ".type: only tools of one's own can be called, got \"" + type + "\"",
-                                           where + ".type"));
-        add_tool(reader, name, schema, where + ".name", where + ".input_schema", out);
-        if (reader.failed()) return;
-        Json function = {{"name", name}};
-        if (!description.empty()) function["description"] = description;
-        function["parameters"] = out.tools.back().parameters;
-        if (schema != nullptr) function["parameters"] = *schema;
-        out.offered.push_back({{"type", "function"}, {"function", std::move(function)}});
-    }
-    out.choice = ToolChoice::automatic;
+    if (!read_flat_tools(reader, kTools, choice, out)) return;
     if (choice == nullptr) return;
     if (!choice->is_object()) return reader.fail(wrong("tool_choice", "an object with a type was expected", *choice));
     FieldReader inner(*choice, "tool_choice");

@@ -12,10 +12,6 @@ namespace cadans::serve {
 
 namespace {
 
-Error wrong(const std::string& where, std::string_view expected, const Json& got) {
-    return bad_input(where + ": " + std::string(expected) + ", got " + describe(got), where);
-}
-
 constexpr std::array<std::string_view, 5> kRoles = {"system", "user", "assistant", "developer", "tool"};
 
 // The text of one `content`: a string, or its text parts joined.
@@ -98,6 +94,10 @@ Result<Json> read_message(const Json& message, bool content_parts, const std::st
 }
 
 }  // namespace
+
+Error wrong(const std::string& where, std::string_view expected, const Json& got) {
+    return bad_input(where + ": " + std::string(expected) + ", got " + describe(got), where);
+}
 
 bool neutral_if_empty(const Json& value) {
     if (value.is_null()) return true;

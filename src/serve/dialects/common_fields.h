@@ -11,6 +11,9 @@
 
 namespace cadans::serve {
 
+/// A value of another type than it should have: what was expected, what came, and where.
+Error wrong(const std::string& where, std::string_view expected, const Json& got);
+
 /// How a field that this server does not do is told from one that asks for nothing.
 struct RefusedField {
     std::string_view name;

@@ -20,10 +20,6 @@ constexpr std::array kRefused = {
     RefusedField{"top_logprobs", neutral_if_zero},          RefusedField{"max_tool_calls", neutral_if_empty},
 };
 
-Error wrong(const std::string& where, std::string_view expected, const Json& got) {
-    return bad_input(where + ": " + std::string(expected) + ", got " + describe(got), where);
-}
-
 /// A string, or the texts of parts.
 Result<std::string> read_parts(const Json& content, const std::string& where) {
     if (content.is_string()) return content.get<std::string>();
@@ -136,32 +132,12 @@ Result<Json> read_input(FieldReader& reader) {
     return out;
 }
 
+constexpr FlatTools kTools = {.type = "function", .usual_type = "", .others = "only functions", .schema = "parameters"};
+
 void read_response_tools(FieldReader& reader, ToolUse& out) {
-    const Json* tools = reader.find("tools");
     const Json* choice = reader.find("tool_choice");
     out.parallel = reader.boolean("parallel_tool_calls", true);
-    if (tools == nullptr || (tools->is_array() && tools->empty())) return refuse_choice_of_nothing(reader, choice);
-    if (!tools->is_array()) return reader.fail(wrong("tools", "a list of tools was expected", *tools));
-    out.offered = Json::array();
-    for (size_t i = 0; i < tools->size(); ++i) {
-        const std::string where = "tools[" + std::to_string(i) + "]";
-        if (!(*tools)[i].is_object()) return reader.fail(wrong(where, "an object was expected", (*tools)[i]));
-        FieldReader tool((*tools)[i], where);
-        const std::string type = tool.string("type"), name = tool.string("name");
-        const std::string description = tool.string("description");
-        const Json* parameters = tool.find("parameters");
-        if (tool.failed()) return reader.fail(tool.take_error());
-        if (type != "function")
-            return reader.fail(
-                unsupported(where + ".type: only functions can be called, got \"" + type + "\"", where + ".type"));
-        add_tool(reader, name, parameters, where + ".name", where + ".parameters", out);
-        if (reader.failed()) return;
-        Json function = {{"name", name}};
-        if (!description.empty()) function["description"] = description;
-        function["parameters"] = parameters == nullptr ? out.tools.back().parameters : *parameters;
-        out.offered.push_back({{"type", "function"}, {"function", std::move(function)}});
-    }
-    out.choice = ToolChoice::automatic;
+    if (!read_flat_tools(reader, kTools, choice, out)) return;
     if (choice == nullptr || *choice == "auto") return;
     if (*choice == "none") {
         out = {};

@@ -243,6 +243,40 @@ void read_tools(FieldReader& reader, ToolUse& out) {
     if (out.choice == ToolChoice::none) out = {};
 }
 
+bool read_flat_tools(FieldReader& reader, const FlatTools& spelling, const Json* choice, ToolUse& out) {
+    const Json* tools = reader.find("tools");
+    const auto fail = [&](Error error) {
+        reader.fail(std::move(error));
+        return false;
+    };
+    if (tools == nullptr || (tools->is_array() && tools->empty())) {
+        refuse_choice_of_nothing(reader, choice);
+        return false;
+    }
+    if (!tools->is_array()) return fail(wrong("tools", "a list of tools was expected", *tools));
+    out.offered = Json::array();
+    for (size_t i = 0; i < tools->size(); ++i) {
+        const std::string where = "tools[" + std::to_string(i) + "]";
+        if (!(*tools)[i].is_object()) return fail(wrong(where, "an object was expected", (*tools)[i]));
+        FieldReader tool((*tools)[i], where);
+        const std::string type = tool.string("type", spelling.usual_type), name = tool.string("name");
+        const std::string description = tool.string("description");
+        const Json* schema = tool.find(spelling.schema);
+        if (tool.failed()) return fail(tool.take_error());
+        if (type != spelling.type)
+            return fail(unsupported(where + ".type: " + spelling.others + " can be called, got \"" + type + "\"",
+                                    where + ".type"));
+        add_tool(reader, name, schema, where + ".name", where + "." + spelling.schema, out);
+        if (reader.failed()) return false;
+        Json function = {{"name", name}};
+        if (!description.empty()) function["description"] = description;
+        function["parameters"] = schema == nullptr ? out.tools.back().parameters : *schema;
+        out.offered.push_back({{"type", "function"}, {"function", std::move(function)}});
+    }
+    out.choice = ToolChoice::automatic;
+    return true;
+}
+
 Result<Json> read_tool_calls(const Json& calls, const std::string& where) {
     if (!calls.is_array()) return bad_input(where + ": a list of calls was expected, got " + describe(calls), where);
     Json out = Json::array();

@@ -10,6 +10,19 @@ namespace cadans::serve {
 /// "parameters"}}; the choice is "none", "auto", "required" or {"type": "function", "function": {"name"}}.
 void read_tools(FieldReader& reader, ToolUse& out);
 
+/// How a dialect spells tools whose parts lie side by side: {"type", "name", "description", and the parameters'
+/// schema}.
+struct FlatTools {
+    const char* type;        ///< of what can be called
+    const char* usual_type;  ///< of a tool that does not say
+    const char* others;      ///< who can be called, for those who offer another type
+    const char* schema;      ///< the field's name
+};
+
+/// `tools` of such a dialect; whoever is offered may be called. False: there are none, which is an error where `choice`
+/// asks for one, or the reader has failed.
+bool read_flat_tools(FieldReader& reader, const FlatTools& spelling, const Json* choice, ToolUse& out);
+
 /// One more that may be called. `parameters`: null where it takes none; the fields say where each stands in the body.
 void add_tool(FieldReader& reader, std::string name, const Json* parameters, const std::string& name_field,
               std::string parameters_field, ToolUse& out);

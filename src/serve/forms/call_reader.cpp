@@ -3,23 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "text/marks.h"
+
 namespace cadans::serve {
 
 namespace {
-
-constexpr std::string_view kSpaces = " \t\r\n";
-
-/// How many bytes at the end of `text` could be the beginning of `mark`, a proper one.
-size_t possible_beginning(std::string_view text, std::string_view mark) {
-    for (size_t n = std::min(text.size(), mark.size() - 1); n > 0; n--)
-        if (text.ends_with(mark.substr(0, n))) return n;
-    return 0;
-}
-
-size_t trailing_spaces(std::string_view text) {
-    const size_t last = text.find_last_not_of(kSpaces);
-    return last == text.npos ? text.size() : text.size() - last - 1;
-}
 
 /// The place behind `"key"`, a colon and white space; npos where not all of it has come.
 size_t behind_key(std::string_view text, std::string_view key, size_t from) {
@@ -27,7 +15,7 @@ size_t behind_key(std::string_view text, std::string_view key, size_t from) {
     const size_t at = text.find(quoted, from);
     if (at == text.npos) return at;
     const size_t colon = text.find(':', at + quoted.size());
-    return colon == text.npos ? colon : text.find_first_not_of(kSpaces, colon + 1);
+    return colon == text.npos ? colon : text.find_first_not_of(text::kMarkSpaces, colon + 1);
 }
 
 }  // namespace
@@ -67,7 +55,7 @@ bool CallReader::step(ReadText& out) {
 }
 
 bool CallReader::step_begin() {
-    const size_t first = held_.find_first_not_of(kSpaces);
+    const size_t first = held_.find_first_not_of(text::kMarkSpaces);
     if (first == held_.npos) return false;
     const std::string_view rest = std::string_view(held_).substr(first), mark = mark_of(style_);
     if (text_has_form_ && rest.size() < mark.size() && mark.starts_with(rest)) return false;
@@ -83,8 +71,8 @@ bool CallReader::step_text(ReadText& out) {
     const std::string_view mark = mark_of(style_);
     const size_t found = held_.find(mark);
     std::string_view words = std::string_view(held_).substr(0, std::min(found, held_.size()));
-    if (found == held_.npos) words.remove_suffix(possible_beginning(held_, mark));
-    words.remove_suffix(trailing_spaces(words));  // what comes next says whose they are
+    if (found == held_.npos) words.remove_suffix(text::possible_beginning(held_, mark));
+    words.remove_suffix(text::trailing_spaces(words));  // what comes next says whose they are
     const size_t used = words.size();
     out.content += words;
     if (found == held_.npos) {
@@ -157,7 +145,7 @@ bool CallReader::step_behind() {
     const std::string_view mark = style_ == CallStyle::listed ? std::string_view("{") : mark_of(style_);
     const size_t found = held_.find(mark);
     if (found == held_.npos) {
-        held_.erase(0, held_.size() - possible_beginning(held_, mark));
+        held_.erase(0, held_.size() - text::possible_beginning(held_, mark));
         return false;
     }
     held_.erase(0, found + mark.size());
