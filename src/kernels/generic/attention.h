@@ -6,6 +6,7 @@
 // Query rows and the query heads of a group share every page they read. Source: Milakov & Gimelshein 2018.
 #pragma once
 
+#include "kernels/generic/fetch.h"
 #include "kernels/generic/math.h"
 #include "kernels/kernel_table.h"
 
@@ -184,7 +185,13 @@ struct Attention {
     static void fold_span(const AttentionHead& head, const std::byte* const* pages, size_t span, Tile& tile) {
         constexpr size_t kSpanPages = kSpanKeys / kPageTokens;
         for (size_t i = 0; i < tile.n; ++i) clear(tile.rows[i].span, tile.rows[i].span_acc, head.head_dim);
-        for (size_t page = span * kSpanPages; page < (span + 1) * kSpanPages; ++page) {
+        size_t end_page = 0;  // one past the last page that anyone sees
+        for (size_t i = 0; i < tile.n; ++i) {
+            const size_t end = (tile.rows[i].end + kPageTokens - 1) / kPageTokens;
+            if (end > end_page) end_page = end;
+        }
+        if (end_page > (span + 1) * kSpanPages) end_page = (span + 1) * kSpanPages;
+        for (size_t page = span * kSpanPages; page < end_page; ++page) {
             const size_t start = page * kPageTokens;
             Sight sights[kAttentionTile];
             size_t n = 0;
@@ -195,12 +202,14 @@ struct Attention {
                 const size_t end = row.end - start < kPageTokens ? row.end - start : kPageTokens;
                 sights[n++] = {&row, first, end, 1.0f};
             }
-            if (n > 0) fold_page(head, pages[page], tile, sights, n);
+            if (n > 0) fold_page(head, pages[page], page + 1 < end_page ? pages[page + 1] : nullptr, tile, sights, n);
         }
     }
 
-    static void fold_page(const AttentionHead& head, const std::byte* page, const Tile& tile, Sight* sights, size_t n) {
-        const size_t hd = head.head_dim;
+    /// `next` is the page behind it, if there is one: it comes from memory while this one is computed.
+    static void fold_page(const AttentionHead& head, const std::byte* page, const std::byte* next, const Tile& tile,
+                          Sight* sights, size_t n) {
+        const size_t hd = head.head_dim, half_page = hd * kPageTokens * sizeof(uint16_t);
         const auto* keys = reinterpret_cast<const uint16_t*>(page);
         const uint16_t* values = keys + hd * kPageTokens;
         const bool widens = V::kWidensPages && n > V::kAttentionRows;
@@ -211,6 +220,7 @@ struct Attention {
             }
         }
         if (!widens) score_rows(FromHalf{keys}, hd, sights, n);
+        if (next != nullptr) fetch_ahead(next, half_page);
         soften(head, sights, n);
         size_t first = 0, end = kPageTokens, first_used = kPageTokens, end_used = 0;
         for (size_t i = 0; i < n; ++i) {
@@ -227,6 +237,7 @@ struct Attention {
             }
         }
         if (!widens) sum_values(FromHalf{values}, hd, first, end, sights, n);
+        if (next != nullptr) fetch_ahead(next + half_page, half_page);
     }
 
     struct FromHalf {

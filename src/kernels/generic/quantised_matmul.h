@@ -1,11 +1,12 @@
 // Products of packed quantised weights with quantised activations, whatever the vector type.
 //
 // Main idea: integer sums over a group of 32 inputs are exact, so only the f32 folds have an order, and it is the same
-// in all forms: groups ascending, acc = fma(float(isum), w_scale * a_scale, acc), then the minimum's term. Up to
-// kDirectRows input rows unpack weights in registers; more expand 256 inputs of a panel to bytes in L1 once for all
-// rows.
+// in all forms: groups ascending, acc = fma(float(isum), w_scale * a_scale, acc), then the minimum's term. Few input
+// rows unpack weights in registers, kDirectRows at a time, and meanwhile the next panel comes from memory; more than
+// kPassRows expand 256 inputs of a panel to bytes in L1 once for all rows.
 #pragma once
 
+#include "kernels/generic/fetch.h"
 #include "kernels/generic/tile.h"
 
 namespace cadans::kernels {
@@ -26,15 +27,16 @@ template <class V, class L>
     return {panel, high, high + groups * L::kHighBytes};
 }
 
-/// Lines that hold [from, from + bytes) are on their way to the second-level cache. Any address may be named.
-inline void fetch_ahead(const std::byte* from, size_t bytes) {
-    constexpr size_t kLine = 64;
-    for (size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(from + i, 0, 2);
-}
+/// What comes from memory while a panel is multiplied, evenly over its groups.
+struct Ahead {
+    const std::byte* from;
+    size_t bytes;
+};
 
 /// One panel times kRows input rows, weights unpacked in registers. Form is a layout without regard to its blocks.
 template <class V, class Form, size_t kRows>
-void direct_panel(const PanelRegions& panel, size_t stride, size_t groups, ReadScales read, const TileRows<V>& at) {
+void direct_panel(const PanelRegions& panel, size_t groups, ReadScales read, const TileRows<V>& at,
+                  const Ahead& ahead) {
     using Shape = ShapeOf<V, Form>;
     typename V::F acc[1][kRows];
     const ActivationGroup* rows[kRows];
@@ -44,16 +46,14 @@ void direct_panel(const PanelRegions& panel, size_t stride, size_t groups, ReadS
     });
     const typename V::I zero = zero_pairs<V>(Form::kZeroShift);
     GroupScales scales;
-    // The regions of a panel, and panels, lie one after the other: going through all of it at an even pace, some way
-    // ahead, the memory never waits for a region's or a panel's end.
-    const std::byte* ahead = panel.low + kFetchAhead;
-    const size_t pace = stride / groups;
+    const size_t pace = ahead.bytes / groups;
+    size_t fetched = 0;
     for (size_t first = 0; first < groups; first += kExpandGroups) {
         const size_t count = groups - first < kExpandGroups ? groups - first : kExpandGroups;
         read(panel.scales, first, count, scales);
         for (size_t i = 0; i < count; ++i) {
             const size_t g = first + i;
-            fetch_ahead(ahead + g * pace, pace);
+            for (; fetched < (g + 1) * pace; fetched += kLine) __builtin_prefetch(ahead.from + fetched, 0, 2);
             const PackedCodes<V, Form::kBits> codes[1] = {
                 {panel.low + g * Form::kCodeBytes, panel.high + g * Form::kHighBytes}};
             const float* scale[1] = {scales.scale[Form::kHalfGroup ? 2 * i : i]};
@@ -65,6 +65,28 @@ void direct_panel(const PanelRegions& panel, size_t stride, size_t groups, ReadS
     unroll<kRows>([&](auto n) __attribute__((always_inline)) {
         store_rows<V>(at.out + n.value * at.out_stride, acc[0][n.value], at.live_rows);
     });
+}
+
+/// A panel times up to V::kPassRows input rows, kDirectRows at a time. The regions of a panel, and panels, lie one
+/// after the other. A single pass asks for what lies some way ahead, so that the memory never waits for a region's or a
+/// panel's end; several share the panel behind this one among them. `begins`: nobody asked for this panel; `ends`:
+/// none is behind it.
+template <class V, class Form>
+void direct_passes(const std::byte* panel, size_t stride, size_t groups, ReadScales read, size_t n, bool begins,
+                   bool ends, const TileRows<V>& at) {
+    const PanelRegions regions{panel, panel + groups * Form::kCodeBytes,
+                               panel + groups * (Form::kCodeBytes + Form::kHighBytes)};
+    const size_t passes = (n + V::kDirectRows - 1) / V::kDirectRows;
+    const size_t own = passes == 1 || begins ? 1 : 0;  // passes that fetch this panel themselves
+    const size_t share = passes > own ? stride / (passes - own) : 0;
+    size_t pass = 0;
+    in_even_parts<1, V::kDirectRows>(
+        n, [&](size_t row, auto rows) __attribute__((always_inline)) {
+            const Ahead ahead = pass < own ? Ahead{panel + kFetchAhead, stride}
+                                           : Ahead{panel + stride + (pass - own) * share, ends ? 0 : share};
+            direct_panel<V, Form, rows.value>(regions, groups, read, at.from(row, 0, 16), ahead);
+            ++pass;
+        });
 }
 
 template <class V, int kBits>
@@ -96,7 +118,7 @@ template <class V, class Shape, size_t kPanels>
 void tile_rows(const Expanded* weights, size_t panels, size_t first, size_t count, int zero_shift, size_t n,
                const TileRows<V>& at) {
     constexpr size_t kMost = V::kTileRows;
-    in_even_parts<smallest_share(V::kDirectRows + 1, kMost), kMost>(
+    in_even_parts<smallest_share(V::kPassRows + 1, kMost), kMost>(
         n, [&](size_t row, auto rows) __attribute__((always_inline)) {
             for (size_t p = 0; p < panels; p += kPanels)
                 tile<V, Shape, kPanels, rows.value>(weights + p, first, count, zero_shift,
@@ -138,14 +160,13 @@ void quantised_matmul(const PackedMatrix& w, size_t panel_begin, size_t panel_en
             return TileRows<V>{x.data, x.stride_bytes, out + 16 * p, out_stride,
                                live < 16 * panels ? live : 16 * panels};
         };
-        if (x.n <= V::kDirectRows) {
-            with_count<V::kDirectRows>(
-                x.n, [&](auto rows) __attribute__((always_inline)) {
-                    direct_panel<V, Form, rows.value>(regions_of<V, L>(panel, groups), stride, groups,
-                                                      read_scales<V, L>, to(1));
-                });
-            ++p;
-            continue;
+        if constexpr (V::kPassRows > 0) {
+            if (x.n <= V::kPassRows) {
+                direct_passes<V, Form>(panel, stride, groups, read_scales<V, L>, x.n, p == panel_begin,
+                                       p + 1 == panel_end, to(1));
+                ++p;
+                continue;
+            }
         }
         const size_t left = panel_end - p < V::kExpandPanels ? panel_end - p : V::kExpandPanels;
         const size_t whole = left / V::kTilePanels * V::kTilePanels;

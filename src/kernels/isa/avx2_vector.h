@@ -36,6 +36,7 @@ struct Avx2 {
     static constexpr bool kSignedBytes = true;                ///< 8-bit codes enter the dot with 128 taken away
     static constexpr int dot_bits(int bits) { return bits; }  ///< decides how many 16-bit sums are exact
     static constexpr size_t kTilePanels = 1, kTileRows = 4, kDirectRows = 4;
+    static constexpr size_t kPassRows = 32;
     static constexpr size_t kExpandPanels = 4;  ///< 20 KiB of L1; a tile's rows are read once for all of them
     static constexpr size_t kFloatPanels = 1, kFloatRows = 6, kFloatGemvPanels = 4;
     static constexpr size_t kAttentionRows = 6;  ///< 6 x 2 sums, two of keys or values, a broadcast

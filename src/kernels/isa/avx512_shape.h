@@ -10,6 +10,7 @@ struct Avx512Shape {
     static constexpr bool kSignedBytes = false;       ///< 8-bit codes enter the dot with 128 taken away
     static constexpr int dot_bits(int) { return 8; }  ///< one instruction for all widths
     static constexpr size_t kTilePanels = 2, kTileRows = 6, kDirectRows = 6, kExpandPanels = 2;
+    static constexpr size_t kPassRows = kDirectRows;
     static constexpr size_t kFloatPanels = 2, kFloatRows = 6, kFloatGemvPanels = 8;
     static constexpr size_t kAttentionRows = 6;
     static constexpr size_t score_vectors(size_t) { return 2; }

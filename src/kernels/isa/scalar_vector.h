@@ -25,6 +25,7 @@ struct Scalar {
     static constexpr bool kSignedBytes = false;  ///< 8-bit codes enter the dot with 128 taken away
     static constexpr int dot_bits(int) { return 8; }
     static constexpr size_t kTilePanels = 1, kTileRows = 2, kDirectRows = 0, kExpandPanels = 1;
+    static constexpr size_t kPassRows = 0;
     static constexpr size_t kFloatPanels = 1, kFloatRows = 4, kFloatGemvPanels = 1;
     static constexpr size_t kAttentionRows = 2;                  ///< query rows that share what they read of a page
     static constexpr size_t score_vectors(size_t) { return 2; }  ///< for so many rows, of 16 tokens

@@ -16,6 +16,7 @@ struct Emulated512 : Scalar, Avx512Shape {
     using Avx512Shape::kFloatGemvPanels;
     using Avx512Shape::kFloatPanels;
     using Avx512Shape::kFloatRows;
+    using Avx512Shape::kPassRows;
     using Avx512Shape::kSignedBytes;
     using Avx512Shape::kTilePanels;
     using Avx512Shape::kTileRows;
