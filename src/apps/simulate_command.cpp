@@ -184,8 +184,8 @@ int replay_here(const SimulateSettings& s) {
 constexpr size_t kFitSteps = 500;
 
 /// What steps took of what that cost says, in 1/1024.
-sim::Unsteadiness unsteadiness_of(const std::vector<StepSample>& steps, const StepCost& cost) {
-    sim::Unsteadiness out;
+sim::Unsteadiness unsteadiness_of(const std::vector<StepSample>& steps, const StepCost& cost, uint64_t seed) {
+    sim::Unsteadiness out{.reading = {}, .writing = {}, .seed = seed};
     for (const StepSample& step : steps) {
         const double predicted = std::max(1.0, static_cast<double>(cost.predict(step.shape) * kNanosPerMicro));
         const double factor = std::min(static_cast<double>(step.time) / predicted, 1000.0);
@@ -196,7 +196,7 @@ sim::Unsteadiness unsteadiness_of(const std::vector<StepSample>& steps, const St
 }
 
 /// What steps cost, fitted to those that a server's record holds, evenly from all of it.
-Result<sim::Fit> fit_of_record(const std::string& path) {
+Result<sim::Fit> fit_of_record(const std::string& path, uint64_t seed) {
     const auto replay = sim::replay(path);
     if (!replay) return replay.error();
     const std::vector<StepSample>& steps = replay->steps;
@@ -205,12 +205,12 @@ Result<sim::Fit> fit_of_record(const std::string& path) {
     const size_t count = std::min(steps.size(), kFitSteps);
     for (size_t i = 0; i < count; i++) some.push_back(steps[i * steps.size() / count]);
     const StepCost cost = engine::fit_step_cost(some, replay->cost).cost;
-    return sim::Fit{fmt::format("fitted to the steps of {}", path), cost, unsteadiness_of(steps, cost)};
+    return sim::Fit{fmt::format("fitted to the steps of {}", path), cost, unsteadiness_of(steps, cost, seed)};
 }
 
 /// The cost table that --fit names, else that of a recorded workload, else the built-in one.
 Result<sim::Fit> asked_fit(const SimulateSettings& s, const sim::Workload& workload) {
-    if (!s.fit.empty()) return sim::is_tape(s.fit) ? fit_of_record(s.fit) : sim::read_fit(s.fit);
+    if (!s.fit.empty()) return sim::is_tape(s.fit) ? fit_of_record(s.fit, s.seed) : sim::read_fit(s.fit);
     if (!workload.house) return sim::built_in_fit();
     if (workload.house->costs.size() != 1 || workload.house->costs.front() == StepCost{})
         return bad_input(fmt::format("{} does not say what the steps of one model cost; give --fit", s.trace));

@@ -6,13 +6,13 @@
 
 namespace cadans::sim {
 
-/// A pure function of the plan: which of the factors a step has is drawn from its number.
+/// A pure function of plan and seed: which of the factors a step has is drawn from its number.
 Nanos ModelledExecutor::time_of(const StepPlan& plan) const noexcept {
     const StepShape shape = cost_.shape_of(plan);
     const Nanos time = cost_.predict(shape) * kNanosPerMicro;
     const std::vector<uint32_t>& factors = shape.prompt_context > 0 ? unsteady_.reading : unsteady_.writing;
     if (factors.empty()) return time;
-    return time / StepCost::kWhole * factors[mix64(index(plan.id)) % factors.size()];
+    return time / StepCost::kWhole * factors[mix64(mix64(unsteady_.seed) ^ index(plan.id)) % factors.size()];
 }
 
 void ModelledExecutor::submit(const StepPlan& plan) {

@@ -15,6 +15,7 @@ namespace cadans::sim {
 /// of that. Empty: exactly what the cost says.
 struct Unsteadiness {
     std::vector<uint32_t> reading, writing;  ///< steps with a prompt's rows, and those of single rows only
+    uint64_t seed = 1;                       ///< which step gets which
 };
 
 /// Draws a token of no meaning wherever one is due. The clock is the simulation's and outlives it.

@@ -231,6 +231,10 @@ TEST(simulation, an_unsteady_machine_takes_its_own_time_for_reading_and_for_writ
     machine.unsteady.writing = {StepCost::kWhole / 2, 3 * StepCost::kWhole};
     const auto wild = simulate(machine, load, promise);
     EXPECT_GT(wild.gap->max, 5 * wild.gap->p50 / 2);
+    machine.unsteady.seed = 2;
+    EXPECT_NE(simulate(machine, load, promise).gap_curve, wild.gap_curve);
+    machine.unsteady.seed = 1;
+    EXPECT_EQ(simulate(machine, load, promise).gap_curve, wild.gap_curve);
 }
 
 TEST(capacity, lies_between_a_rate_that_keeps_the_rule_and_one_that_does_not) {
