@@ -78,7 +78,7 @@ void MachineTime::forget_some() {
 StepShape MachineTime::shape_of(const StepPlan& plan, ModelId model, const StepCost& cost) noexcept {
     StepShape shape;
     for (const StepItem& item : plan.items) {
-        if (item.model == model) cost.add(shape, item.first, item.count, StepCost::logits_of(item));
+        if (item.model == model) cost.add(shape, item);
     }
     return shape;
 }
@@ -121,7 +121,7 @@ void MachineTime::done(const StepPlan& plan, Nanos measured) noexcept {
         const StepShape shape = shape_of(plan, ModelId{m}, cost);
         if (shape.rows == 0) continue;
         if (shape.prompt_context == 0) {
-            follow(cost.decode_scale, off);
+            follow(shape.verify_context > 0 ? cost.verify_scale : cost.decode_scale, off);
             continue;
         }
         reads = true;
