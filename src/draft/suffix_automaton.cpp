@@ -113,7 +113,7 @@ void SuffixAutomaton::follow(uint32_t token) noexcept {
 
 Guess SuffixAutomaton::guess(std::span<TokenId> out) const noexcept {
     if (match_length_ == 0) return {};
-    uint32_t written = 0;
+    uint32_t written = 0, match = match_length_;
     StateId at = match_;
     while (written < out.size()) {
         // Nothing is known to follow the very end: what followed its longest ending elsewhere does.
@@ -122,10 +122,11 @@ Guess SuffixAutomaton::guess(std::span<TokenId> out) const noexcept {
         const uint32_t next = states_[at].next;
         const uint32_t edge = find(at, next);
         if (edge == kNone) break;
+        if (written == 0 && at != match_) match = states_[at].length;
         out[written++] = TokenId{next};
         at = edges_[edge].to;
     }
-    return {written, written == 0 ? 0 : match_length_};
+    return {written, written == 0 ? 0 : match};
 }
 
 }  // namespace cadans::draft

@@ -18,7 +18,11 @@ uint64_t next_chance(const DraftCandidate& one) noexcept {
 
 uint64_t nanos_of(const DraftStep& step) noexcept {
     uint64_t sum = 0;
-    for (size_t m = 0; m < step.costs.size(); m++) sum += step.costs[m].scaled_ps(step.shapes[m]) / 1000;
+    for (size_t m = 0; m < step.costs.size(); m++) {
+        const StepShape& shape = step.shapes[m];
+        sum += shape.prompt_context > 0 ? step.costs[m].scaled_ps(shape) / 1000
+                                        : step.curves[m].nanos(step.costs[m], shape);
+    }
     return sum;
 }
 

@@ -10,6 +10,7 @@
 #include "flow/event.h"
 #include "flow/step_cost.h"
 #include "sched/draft_tally.h"
+#include "sched/step_curve.h"
 
 namespace cadans::sched {
 
@@ -29,11 +30,12 @@ struct DraftCandidate {
 
 /// The step as it is without drafts.
 struct DraftStep {
-    std::span<const StepCost> costs;  ///< by ModelId; of one that has none, every row is taken to cost nothing
-    std::span<StepShape> shapes;      ///< as many; changed on the way and left as the outcome is
-    uint32_t tokens = 0;              ///< that it brings, at least as many as there are candidates
-    uint32_t rows_left = 0;           ///< drafts that it has room for
-    Micros within = 0;                ///< with drafts it must not take longer
+    std::span<const StepCost> costs;    ///< by ModelId; of one that has none, every row is taken to cost nothing
+    std::span<const StepCurve> curves;  ///< as many
+    std::span<StepShape> shapes;        ///< as many; changed on the way and left as the outcome is
+    uint32_t tokens = 0;                ///< that it brings, at least as many as there are candidates
+    uint32_t rows_left = 0;             ///< drafts that it has room for
+    Micros within = 0;                  ///< with drafts it must not take longer
 };
 
 /// Chooses `taken` and `hold` of every candidate. Guesses come in by their chance to be accepted, likeliest first; of

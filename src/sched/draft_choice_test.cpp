@@ -18,7 +18,7 @@ DraftTally tally_of(uint32_t chance) {
 }
 
 struct Choice {
-    explicit Choice(StepCost cost) : costs{cost}, shapes(1) {}
+    explicit Choice(StepCost cost) : costs{cost}, curves(1), shapes(1) {}
 
     void add(const DraftTally& tally, uint32_t offered, uint32_t match) {
         candidates.push_back({.tally = &tally, .first = 100, .offered = offered, .match = match});
@@ -26,10 +26,11 @@ struct Choice {
     }
     void choose(uint32_t rows_left = 200, Micros within = 1'000'000) {
         const auto tokens = static_cast<uint32_t>(candidates.size());
-        choose_drafts(candidates, {costs, shapes, tokens, rows_left, within}, order);
+        choose_drafts(candidates, {costs, curves, shapes, tokens, rows_left, within}, order);
     }
 
     std::vector<StepCost> costs;
+    std::vector<StepCurve> curves;
     std::vector<StepShape> shapes;
     std::vector<DraftCandidate> candidates;
     std::vector<uint32_t> order;
@@ -161,16 +162,58 @@ TEST(draft_choice, the_likelier_of_two_goes_first_and_none_is_paid_for_by_the_ot
     EXPECT_EQ(choice.candidates[2].hold, DraftHold::no_guess);
 }
 
-// The first draft of a step pays for its change from single rows to several; all together are worth that.
+// The first draft of a step pays for a tile of rows; all together are worth that.
 TEST(draft_choice, looks_beyond_a_first_draft_that_alone_would_not_pay) {
-    StepCost cost = wide();
-    cost.decode_scale = 1000;
-    cost.verify_scale = 1150;
     const DraftTally sure = tally_of(1000);
-    Choice choice(cost);
+    Choice choice(wide());
+    StepShape nine;
+    choice.costs[0].add_drafts(nine, 100, 8);
+    for (int i = 0; i < 50; i++) choice.curves[0].learn(choice.costs[0], nine, 60'000'000);
     for (int i = 0; i < 8; i++) choice.add(sure, 3, 20);
     choice.choose();
     for (const DraftCandidate& one : choice.candidates) EXPECT_EQ(one.taken, 3u);
+}
+
+// A machine whose kernels take four rows at a time: the fifth costs as much as the four before.
+TEST(draft_choice, learns_the_steps_of_the_machine_and_stops_before_one_that_does_not_pay) {
+    const DraftTally likely = tally_of(700);
+    StepCost cost;
+    cost.step_ps = 2'000'000'000;
+    cost.row_ps = 900'000'000;
+    StepCurve curve;
+    const auto truth = [](uint32_t rows) { return Nanos{1'000'000} * (1 + 4 * ((rows + 3) / 4)); };
+    for (uint32_t i = 0; i < 300; i++) {
+        StepShape shape;
+        cost.add_drafts(shape, 100, i % 12);
+        curve.learn(cost, shape, truth(1 + i % 12));
+    }
+    for (uint32_t rows = 1; rows <= 12; rows++) {
+        StepShape shape;
+        cost.add_drafts(shape, 100, rows - 1);
+        EXPECT_NEAR(static_cast<double>(curve.nanos(cost, shape)), static_cast<double>(truth(rows)), 0.06 * 13e6)
+            << rows;
+    }
+    Choice choice(cost);
+    choice.curves[0] = curve;
+    choice.add(likely, 11, 20);
+    choice.choose();
+    EXPECT_EQ(choice.candidates[0].taken, 3u);
+}
+
+TEST(step_curve, one_bad_moment_is_forgotten) {
+    const StepCost cost = wide();
+    StepCurve curve;
+    StepShape one, five;
+    cost.add_drafts(one, 100, 0);
+    cost.add_drafts(five, 100, 4);
+    const uint64_t usual = curve.nanos(cost, five);
+    const auto truth = static_cast<Nanos>(curve.nanos(cost, one));
+    curve.learn(cost, five, static_cast<Nanos>(100 * usual));
+    const uint64_t once = curve.nanos(cost, five);
+    EXPECT_GT(once, usual * 5 / 4);
+    EXPECT_LT(once, usual * 2) << "a hiccup counts as twice the time, and that by half";
+    for (int i = 0; i < 4000; i++) curve.learn(cost, one, truth);
+    EXPECT_LT(curve.nanos(cost, five), usual * 11 / 10);
 }
 
 TEST(draft_choice, where_nothing_is_predicted_it_must_be_likelier_than_not) {

@@ -12,7 +12,7 @@ namespace cadans::sched {
 /// guesses do not pay goes on being judged, at no cost.
 ///
 /// A guess in a row of them stands behind a match that is longer by those before it. Chances are of 1024 and follow
-/// what comes by a 16th of the way.
+/// what comes, at first by a quarter of the way, later by a 16th.
 class DraftTally {
   public:
     static constexpr uint32_t kCertain = 1024;
@@ -21,12 +21,14 @@ class DraftTally {
 
     void learn(uint32_t match, bool came) noexcept {
         uint16_t& chance = chances_[kind_of(match)];
-        const uint32_t way = came ? (kCertain - chance) / kFollow : chance / kFollow;
+        uint16_t& slowness = slowness_[kind_of(match)];
+        const uint32_t way = (came ? kCertain - chance : chance) / slowness;
         chance = static_cast<uint16_t>(came ? chance + way : chance - way);
+        if (slowness < kSlowest) slowness++;
     }
 
   private:
-    static constexpr uint32_t kFollow = 16;
+    static constexpr uint16_t kSlowest = 16;
     static constexpr uint32_t kKinds = 6;
 
     /// Matches of 1, 2, 4, 8, 16 tokens and more.
@@ -35,7 +37,8 @@ class DraftTally {
     }
 
     /// Before anything is known: a short match is most often by chance, one of a sentence's length is a repetition.
-    std::array<uint16_t, kKinds> chances_ = {0, 128, 256, 512, 768, 896};
+    std::array<uint16_t, kKinds> chances_ = {0, 96, 192, 448, 768, 896};
+    std::array<uint16_t, kKinds> slowness_ = {4, 4, 4, 4, 4, 4};
 };
 
 }  // namespace cadans::sched

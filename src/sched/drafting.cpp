@@ -61,9 +61,12 @@ void Scheduler::choose(uint32_t tokens, bool reads) {
     for (const StepItem& item : plan_.items)
         if (index(item.model) < costs.size()) costs[index(item.model)].add(shapes_[index(item.model)], item);
     const Micros planned = planned_step(house_.limits.gap, time_.margin());
-    const Micros within = reads ? planned : time_for_step(planned, time_.predict(plan_));
+    const Micros plain = time_.predict(plan_);
+    // Whose prompt is read in this step waits for what others guess: no longer than by a quarter.
+    const Micros within = reads ? std::min(planned, plain / 4 * 5) : time_for_step(planned, plain);
     choose_drafts(candidates_,
                   {.costs = costs,
+                   .curves = time_.curves(),
                    .shapes = shapes_,
                    .tokens = tokens,
                    .rows_left = house_.limits.max_rows - plan_.rows(),

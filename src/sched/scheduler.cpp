@@ -444,7 +444,8 @@ void Scheduler::commit_item(const StepItem& item, const ItemResult& got, const S
     share.reuse_position = sequence.reuse.position;
     share.reuse_end = sequence.reuse.end;
     share.recomputed = std::min(sequence.computed, std::max(before, sequence.computed_most)) - before;
-    share.rejected = got.failed ? 0 : item.count - got.computed;
+    const bool for_nothing = got.failed || got.stuck || sequence.standing == Standing::leaving;
+    share.rejected = for_nothing ? item.drafts : item.count - got.computed;
     share.hold = sequence.hold;
     sequence.hold = DraftHold::none;
     events.push_back(share);
