@@ -7,7 +7,8 @@
 
 namespace cadans::sched {
 
-/// Who draws a token in this step with nothing but its one row is asked for guesses; as many as pay become rows.
+/// Who draws a token in this step with nothing but its one row is asked for guesses; as many as pay become rows. None
+/// in a step that reads a prompt: that one is filled to the gap already, and whoever waits for it would wait longer.
 void Scheduler::add_drafts() {
     if (drafter_ == nullptr) return;
     candidates_.clear();
@@ -33,10 +34,10 @@ void Scheduler::add_drafts() {
                                .match = sequence.match});
         candidate_items_.push_back(i);
     }
-    if (any) {
-        choose(tokens, reads);
+    if (any && !reads) {
+        choose(tokens);
     } else {
-        for (DraftCandidate& one : candidates_) one.hold = DraftHold::no_guess;
+        for (DraftCandidate& one : candidates_) one.hold = one.offered > 0 ? DraftHold::gap : DraftHold::no_guess;
     }
     for (size_t i = 0; i < candidates_.size(); i++) take_in(plan_.items[candidate_items_[i]], candidates_[i]);
 }
@@ -55,22 +56,19 @@ void Scheduler::guess(Sequence& sequence) {
     sequence.match = got.match;
 }
 
-void Scheduler::choose(uint32_t tokens, bool reads) {
+void Scheduler::choose(uint32_t tokens) {
     const std::span<const StepCost> costs = time_.costs();
     shapes_.assign(costs.size(), StepShape{});
     for (const StepItem& item : plan_.items)
         if (index(item.model) < costs.size()) costs[index(item.model)].add(shapes_[index(item.model)], item);
     const Micros planned = planned_step(house_.limits.gap, time_.margin());
-    const Micros plain = time_.predict(plan_);
-    // Whose prompt is read in this step waits for what others guess: no longer than by a quarter.
-    const Micros within = reads ? std::min(planned, plain / 4 * 5) : time_for_step(planned, plain);
     choose_drafts(candidates_,
                   {.costs = costs,
                    .curves = time_.curves(),
                    .shapes = shapes_,
                    .tokens = tokens,
                    .rows_left = house_.limits.max_rows - plan_.rows(),
-                   .within = within},
+                   .within = time_for_step(planned, time_.predict(plan_))},
                   draft_order_);
 }
 

@@ -285,8 +285,8 @@ TEST(scheduler_random, worlds_of_any_seed_keep_every_promise) {
     EXPECT_GT(refused, count / 10);
     EXPECT_GT(whole, count);
     EXPECT_GT(cached, 20 * count);
-    EXPECT_GT(accepted, 20 * count);
-    EXPECT_GT(drafted - accepted, 20 * count);
+    EXPECT_GT(accepted, 5 * count);
+    EXPECT_GT(drafted - accepted, 5 * count);
     RecordProperty("preemptions", static_cast<int>(preemptions));
     std::printf(
         "%lu worlds: %lu whole, %lu preemptions, %lu cancelled, %lu failed, %lu refused, %lu tokens cached, "

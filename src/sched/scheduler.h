@@ -124,7 +124,7 @@ class Scheduler {
     // Drafts.
     void add_drafts();
     void guess(Sequence& sequence);
-    void choose(uint32_t tokens, bool reads);
+    void choose(uint32_t tokens);
     void take_in(StepItem& item, DraftCandidate& chosen);
     void learn_from(Sequence& sequence, const ItemResult& got, const StepResult& result);
 
