@@ -111,6 +111,10 @@ void add_settings(CLI::App& command, ServeSettings& s) {
     std::vector<std::string> policies;
     for (const std::string_view name : sched::policy_names()) policies.emplace_back(name);
     setting(command, "policy", s.policy, "who runs next")->check(CLI::IsMember(policies));
+    setting(command, "speculate", s.speculate,
+            "guess what an answer goes on with and check several tokens in one step, as far as that pays; no answer "
+            "changes by it: auto, off, lookup or suffix, where a request does not say")
+        ->check(CLI::IsMember({"auto", "off", "lookup", "suffix"}));
     setting(command, "record", s.record,
             "a file for what the scheduler is given and decides, without text; cadans simulate --replay reads it");
     setting(command, "history", s.history,

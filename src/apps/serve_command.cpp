@@ -16,6 +16,7 @@
 #include "apps/supervisor.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "draft/drafters.h"
 #include "metrics/metrics.h"
 #include "runtime/engine_thread.h"
 #include "runtime/fanout.h"
@@ -70,13 +71,15 @@ struct Works {
         : tape(std::move(recorder)),
           inbox(room.house, room.house.limits.max_running + s.queue),
           fanout(server.notifier()),
-          scheduler(room.house, *sched::policy_by_name(s.policy)),
+          drafters(*draft::speculation_named(s.speculate)),
+          scheduler(room.house, *sched::policy_by_name(s.policy), &drafters),
           loop(inbox, scheduler, *room.executor, fanout, tape.get()),
           engine(loop, inbox) {}
 
     std::unique_ptr<runtime::Tape> tape;  ///< null: nothing is recorded
     runtime::Inbox inbox;
     runtime::Fanout fanout;
+    draft::Drafters drafters;
     sched::Scheduler scheduler;
     runtime::Loop loop;
     runtime::EngineThread engine;

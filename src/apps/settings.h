@@ -35,6 +35,7 @@ struct ServeSettings {
     uint32_t queue = 64;
     uint32_t gap_ms = 0;  ///< 0: 200, or what this machine needs
     std::string policy = "cadence";
+    std::string speculate = "auto";       ///< auto, off, lookup, suffix
     std::string record;                   ///< where to write what the scheduler was given and decided; empty: nowhere
     std::string history = "on";           ///< on, off: finished requests on disk
     std::string history_size = "256M";    ///< SIZE of the file

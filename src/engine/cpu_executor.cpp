@@ -9,6 +9,9 @@
 
 namespace cadans::engine {
 
+/// Stands where nothing could be drawn behind a draft. No vocabulary is that large.
+constexpr TokenId kNothing{UINT32_MAX};
+
 /// One model with everything that its steps need.
 struct CpuExecutor::Resident {
     /// A row whose logits are read: to draw the next token of its item, or to score a known one.
@@ -17,6 +20,7 @@ struct CpuExecutor::Resident {
         uint32_t item;      ///< in the batch
         uint32_t result;    ///< of the item, in the step's result
         TokenScore* score;  ///< where the outcome goes
+        uint32_t drafts;    ///< of a row that is drawn from: those at and before it
         bool sample;
         bool ok;
     };
@@ -49,7 +53,7 @@ struct CpuExecutor::Resident {
 CpuExecutor::CpuExecutor(const kernels::KernelTable& table, ThreadPool& pool, const EngineLimits& limits)
     : k_(table), pool_(pool), limits_(limits) {
     result_.items.reserve(limits.max_items);
-    result_.accepted.reserve(limits.max_items);
+    result_.accepted.reserve(limits.max_rows);
     result_.scores.reserve(limits.max_rows);
 }
 
@@ -100,22 +104,41 @@ void CpuExecutor::submit(const StepPlan& plan) {
     finished_ = true;
 }
 
-/// What was drawn moves each constrained item on.
 void CpuExecutor::take_drawn(const StepPlan& plan) {
     masks_.wait();
     for (size_t i = 0; i < plan.items.size(); i++) {
-        const StepItem& item = plan.items[i];
         ItemResult& out = result_.items[i];
-        if (item.constraint == nullptr || !item.sample || out.failed || out.stuck) continue;
-        try {
-            out.constraint_at = item.constraint_at;
-            for (uint32_t t = out.accepted_begin; t < out.accepted_end; t++)
-                out.constraint_at = item.constraint->after(out.constraint_at, result_.accepted[t].token);
-            out.complete = item.constraint->complete(out.constraint_at);
-        } catch (const std::bad_alloc&) {  // the one place of a step that allocates: it fails its own sequence
+        if (plan.items[i].sample && !out.failed && !out.stuck) take_item(plan.items[i], out);
+    }
+}
+
+/// What was drawn is accepted as far as it is what the drafts said, and the one token behind that; each moves the
+/// item's constraint on. Where something goes wrong behind a draft, the item ends before it: its next step comes to
+/// the same place with nothing guessed, and fails as it would have without drafts.
+void CpuExecutor::take_item(const StepItem& item, ItemResult& out) {
+    const std::span<const TokenId> drafts = item.known.last(item.drafts);
+    uint32_t accepted = 0;
+    out.constraint_at = item.constraint_at;
+    try {
+        while (true) {
+            const TokenId token = result_.accepted[out.accepted_begin + accepted].token;
+            if (token == kNothing) break;
+            if (item.constraint != nullptr) {
+                const ConstraintState next = item.constraint->after(out.constraint_at, token);
+                out.complete = item.constraint->complete(next);
+                out.constraint_at = next;
+            }
+            accepted++;
+            if (out.complete || accepted > item.drafts || token != drafts[accepted - 1]) break;
+        }
+    } catch (const std::bad_alloc&) {  // the one place of a step that allocates: it fails its own sequence
+        if (accepted == 0) {
             out.failed = true;
+            return;
         }
     }
+    out.accepted_end = out.accepted_begin + accepted;
+    out.computed = item.count - item.drafts + accepted - 1;
 }
 
 const StepResult* CpuExecutor::poll() {
@@ -142,13 +165,14 @@ void CpuExecutor::run_model(Resident& resident, const StepPlan& plan, ModelId id
         out.scores_begin = static_cast<uint32_t>(result_.scores.size());
         for (uint32_t t = 0; item.score && t < item.count && item.first + t + 1 < item.known.size(); t++) {
             result_.scores.emplace_back();
-            resident.readings.push_back({first_row + t, mine, i, &result_.scores.back(), false, true});
+            resident.readings.push_back({first_row + t, mine, i, &result_.scores.back(), 0, false, true});
         }
         out.scores_end = static_cast<uint32_t>(result_.scores.size());
         out.accepted_begin = static_cast<uint32_t>(result_.accepted.size());
-        if (item.sample) {
+        const uint32_t last = first_row + item.count - 1 - item.drafts;
+        for (uint32_t d = 0; item.sample && d <= item.drafts; d++) {
             result_.accepted.emplace_back();
-            resident.readings.push_back({first_row + item.count - 1, mine, i, &result_.accepted.back(), true, true});
+            resident.readings.push_back({last + d, mine, i, &result_.accepted.back(), d, true, true});
         }
         out.accepted_end = static_cast<uint32_t>(result_.accepted.size());
         mine++;
@@ -176,15 +200,17 @@ void CpuExecutor::read_rows(Resident& resident) {
                 const StepItem& item = resident.items[reading.item];
                 const float* logits = resident.logits.data() + i * vocab;
                 Sampler& sampler = resident.samplers[thread];
+                const uint32_t position = resident.batch.position[reading.row];
                 if (reading.sample) {
-                    const bool may = masks_.some(reading.result);
+                    const bool may = masks_.some(reading.result, reading.drafts);
                     if (may)
-                        reading.ok = sampler.sample(logits, *item.sampling, item.known, *reading.score,
-                                                    masks_.mask(reading.result));
-                    else
-                        result_.items[reading.result].stuck = true;
+                        reading.ok = sampler.sample(logits, *item.sampling, item.known.first(position + 1),
+                                                    *reading.score, masks_.mask(reading.result, reading.drafts));
+                    if (reading.drafts == 0)
+                        result_.items[reading.result].stuck = !may;
+                    else if (!may || !reading.ok)
+                        reading.score->token = kNothing;
                 } else {
-                    const uint32_t position = resident.batch.position[reading.row];
                     reading.ok =
                         sampler.score(logits, item.known[position + 1], item.sampling->top_logprobs, *reading.score);
                 }
@@ -195,7 +221,7 @@ void CpuExecutor::read_rows(Resident& resident) {
         else
             pool_.run(read);
         for (size_t i = 0; i < n; i++)
-            if (!all[first + i].ok) result_.items[all[first + i].result].failed = true;
+            if (!all[first + i].ok && all[first + i].drafts == 0) result_.items[all[first + i].result].failed = true;
     }
 }
 

@@ -49,6 +49,7 @@ class CpuExecutor final : public Executor {
     void run_model(Resident& resident, const StepPlan& plan, ModelId id);
     void read_rows(Resident& resident);
     void take_drawn(const StepPlan& plan);
+    void take_item(const StepItem& item, ItemResult& out);
 
     const kernels::KernelTable& k_;
     ThreadPool& pool_;

@@ -11,6 +11,9 @@
 
 namespace cadans::engine {
 
+/// An item has one for its last known token and one for every draft, made as if those before it had come; none behind a
+/// draft that may not come or that completes the answer.
+///
 /// Usage: begin(), compute, wait(), then read the masks; each item's constraint is then free for this thread to use.
 ///
 /// Thread rule: one thread, that of the steps; the maker's own works between begin() and wait() only.
@@ -31,20 +34,26 @@ class MaskMaker {
     /// Returns when all masks are there.
     void wait() noexcept;
 
-    /// Of item i of begin(); empty: it has no constraint, or is not drawn from.
-    std::span<const uint64_t> mask(size_t item) const noexcept { return masks_[item].bits; }
-    /// False: no token may come, nor the end, or there was no memory to find out.
-    bool some(size_t item) const noexcept { return masks_[item].some; }
+    /// Of item i of begin(), behind `drafts` of its drafts; empty: it has no constraint, or is not drawn from.
+    std::span<const uint64_t> mask(size_t item, uint32_t drafts) const noexcept {
+        const Mask& first = masks_[item];
+        return first.bits.subspan(drafts * first.words, first.words);
+    }
+    /// False: no token may come there, nor the end, or there was no memory to find out, or the answer never gets there.
+    bool some(size_t item, uint32_t drafts) const noexcept {
+        return masks_[item].bits.empty() || drafts < masks_[item].some;
+    }
 
   private:
     struct Mask {
         const StepItem* item = nullptr;
-        std::span<uint64_t> bits;
-        bool some = true;
+        std::span<uint64_t> bits;  ///< of all its rows that are drawn from
+        size_t words = 0;          ///< of one
+        uint32_t some = 0;         ///< of the rows, the first so many have a mask
     };
     enum State : uint32_t { idle, asked, leaving };
 
-    static bool make(const Mask& mask) noexcept;
+    static void make(Mask& mask) noexcept;
     void work() noexcept;
 
     std::vector<Mask> masks_;

@@ -37,6 +37,22 @@ constexpr const char* name(ReuseEnd end) noexcept {
     return kNames[static_cast<uint8_t>(end)];
 }
 
+/// Why a row that was drawn from had no (more) drafts behind it.
+enum class DraftHold : uint8_t {
+    none,      ///< it had all that were guessed, or nothing was to be drawn
+    off,       ///< the server or the request wants none
+    no_guess,  ///< nothing like its end was seen before
+    unlikely,  ///< more would cost more time than they are likely to save
+    gap,       ///< the step would take longer than the gap allows
+    room,      ///< no rows or pages were left
+};
+inline constexpr uint32_t kDraftHolds = 6;
+
+constexpr const char* name(DraftHold hold) noexcept {
+    constexpr const char* kNames[kDraftHolds] = {"none", "off", "no_guess", "unlikely", "gap", "room"};
+    return kNames[static_cast<uint8_t>(hold)];
+}
+
 enum class EventKind : uint8_t {
     step_begin,    ///< a step ran: `step`, times and rows of each phase; seq is not set
     step_share,    ///< directly after its step_begin: `seq` had `rows` rows in it, in `phase`
@@ -66,6 +82,7 @@ struct Event {
     ReuseEnd reuse_end = ReuseEnd::whole;  ///< and why
     uint32_t recomputed = 0;               ///< step_share: of `rows`, those computed before and lost to a preemption
     uint32_t rejected = 0;                 ///< step_share: of `rows`, drafts that were not accepted
+    DraftHold hold = DraftHold::none;      ///< step_share: why there were not more of them
     std::array<uint32_t, kPhases> rows_by_phase{};
     TokenScore score{};
 };

@@ -7,6 +7,7 @@
 
 #include "base/ids.h"
 #include "flow/constraint.h"
+#include "flow/drafter.h"
 #include "flow/sampling.h"
 
 namespace cadans {
@@ -33,6 +34,7 @@ struct SequenceRequest {
     std::shared_ptr<Constraint> constraint;  ///< null: anything may be said; shared by all answers that keep to it
     bool score_prompt = false;               ///< report every prompt token's log-probability (echo)
     bool cache_prompt = true;                ///< take what is cached, and leave one's own pages for the next
+    Speculation speculation = Speculation::as_served;
     Priority priority = Priority::normal;
     uint64_t scope = 0;  ///< who asks: cached prefixes and fair share go by it
 };

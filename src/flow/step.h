@@ -48,15 +48,24 @@ struct PageCopy {
     PageId to{};
 };
 
+/// What was guessed for a sequence, whether or not the step takes it in.
+struct DraftOffer {
+    SeqId seq{};
+    uint32_t match = 0;               ///< Guess::match
+    std::span<const TokenId> tokens;  ///< at least 1; borrowed as an item's are
+};
+
 struct StepPlan {
     StepId id{};
-    std::vector<PageCopy> copies;  ///< no page is both copied from and copied to
-    std::vector<StepItem> items;   ///< decode and verify first, then prefill
+    std::vector<PageCopy> copies;    ///< no page is both copied from and copied to
+    std::vector<StepItem> items;     ///< decode and verify first, then prefill
+    std::vector<DraftOffer> offers;  ///< in the order of their items, of those that may have drafts
     std::array<uint32_t, kPhases> rows_by_phase{};
 
     void clear() noexcept {
         copies.clear();
         items.clear();
+        offers.clear();
         rows_by_phase = {};
     }
     uint32_t rows() const noexcept { return rows_by_phase[0] + rows_by_phase[1] + rows_by_phase[2]; }
@@ -81,7 +90,8 @@ struct StepResult {
     Nanos begin = 0, end = 0;
     Nanos mask = 0;                    ///< of it: all waited for the masks of constraints
     std::vector<ItemResult> items;     ///< as in the plan
-    std::vector<TokenScore> accepted;  ///< next tokens; logprob and top only where asked for
+    std::vector<TokenScore> accepted;  ///< next tokens: those of right drafts, and the one drawn behind them; logprob
+                                       ///< and top only where asked for
     std::vector<TokenScore> scores;    ///< of known tokens, by position
 
     void clear() noexcept {

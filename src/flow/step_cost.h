@@ -15,8 +15,27 @@ struct StepShape {
     uint32_t logits_rows = 0;     ///< rows that go through the head: drawn from or scored
     uint64_t prompt_context = 0;  ///< over rows of items of several rows: keys that the row looks at
     uint64_t decode_context = 0;  ///< over items of one row: keys that the row looks at
+    uint64_t verify_context = 0;  ///< over rows of items with drafts: keys that the row looks at
 
     friend bool operator==(const StepShape&, const StepShape&) = default;
+
+    constexpr StepShape& operator+=(const StepShape& more) noexcept {
+        rows += more.rows;
+        logits_rows += more.logits_rows;
+        prompt_context += more.prompt_context;
+        decode_context += more.decode_context;
+        verify_context += more.verify_context;
+        return *this;
+    }
+    /// `less` was added before.
+    constexpr StepShape& operator-=(const StepShape& less) noexcept {
+        rows -= less.rows;
+        logits_rows -= less.logits_rows;
+        prompt_context -= less.prompt_context;
+        decode_context -= less.decode_context;
+        verify_context -= less.verify_context;
+        return *this;
+    }
 };
 
 /// One measured step.
@@ -26,14 +45,14 @@ struct StepSample {
 };
 
 /// Predicted time of a step in picoseconds:
-///   max(weights_ps, row_ps * rows) + step_ps + prompt_key_ps * prompt_context
+///   max(weights_ps, row_ps * rows) + step_ps + prompt_key_ps * (prompt_context + verify_context)
 ///     + decode_key_ps * decode_context + logits_ps * logits_rows
 /// times scales / 1024. The first term is the roofline of the layers: few rows wait for the weights to arrive,
-/// many for the arithmetic. Prompt rows share the keys that they read, decode rows do not: two coefficients.
-/// Three scales follow what is measured: of steps of single rows only; and of steps with a prompt's rows, one of the
-/// prompt's keys and one of all the rest, for a long prompt's steps turn from one into the other.
-/// Integers only, so that whoever decides by it decides the same everywhere. Within the bounds below every
-/// prediction of a step of up to 2^12 rows with 2^20 keys each stays within 63 bits.
+/// many for the arithmetic. Prompt rows share the keys that they read, as drafts do with the row before them; decode
+/// rows do not: two coefficients. Four scales follow what is measured: of steps of single rows only; of these with
+/// drafts; and of steps with a prompt's rows, one of the prompt's keys and one of all the rest, for a long prompt's
+/// steps turn from one into the other. Integers only, so that whoever decides by it decides the same everywhere. Within
+/// the bounds below every prediction of a step of up to 2^12 rows with 2^20 keys each stays within 63 bits.
 struct StepCost {
     static constexpr uint64_t kMostPerRow = uint64_t{1} << 40;  ///< about 1 s; also of weights_ps and step_ps
     static constexpr uint64_t kMostPerKey = uint64_t{1} << 28;  ///< about 0.27 ms
@@ -51,6 +70,7 @@ struct StepCost {
     uint32_t decode_scale = kWhole;      ///< of steps of single rows only
     uint32_t prompt_scale = kWhole;      ///< of steps with a prompt's rows, without the keys that these look at
     uint32_t prompt_key_scale = kWhole;  ///< of these keys
+    uint32_t verify_scale = kWhole;      ///< of steps with drafts and without a prompt's rows
 
     friend bool operator==(const StepCost&, const StepCost&) = default;
 
@@ -70,10 +90,22 @@ struct StepCost {
         (rows > 1 ? shape.prompt_context : shape.decode_context) += keys(first, rows);
     }
 
+    /// Adds an item of one row that is drawn from, and `drafts` behind it.
+    constexpr void add_drafts(StepShape& shape, uint32_t first, uint32_t drafts) const noexcept {
+        shape.rows += 1 + drafts;
+        shape.logits_rows += 1 + drafts;
+        (drafts > 0 ? shape.verify_context : shape.decode_context) += keys(first, 1 + drafts);
+    }
+
+    void add(StepShape& shape, const StepItem& item) const noexcept {
+        if (item.drafts > 0) return add_drafts(shape, item.first, item.drafts);
+        add(shape, item.first, item.count, logits_of(item));
+    }
+
     /// The shape of a plan.
     StepShape shape_of(const StepPlan& plan) const noexcept {
         StepShape shape;
-        for (const StepItem& item : plan.items) add(shape, item.first, item.count, logits_of(item));
+        for (const StepItem& item : plan.items) add(shape, item);
         return shape;
     }
 
@@ -86,8 +118,9 @@ struct StepCost {
     /// Picoseconds, before the scales. 0 for a step without rows.
     constexpr uint64_t unscaled_ps(const StepShape& shape) const noexcept {
         if (shape.rows == 0) return 0;
-        return std::max(weights_ps, row_ps * shape.rows) + step_ps + prompt_key_ps * shape.prompt_context +
-               decode_key_ps * shape.decode_context + logits_ps * shape.logits_rows;
+        return std::max(weights_ps, row_ps * shape.rows) + step_ps +
+               prompt_key_ps * (shape.prompt_context + shape.verify_context) + decode_key_ps * shape.decode_context +
+               logits_ps * shape.logits_rows;
     }
 
     /// Scaled picoseconds of the keys that a prompt's rows look at.
@@ -98,7 +131,7 @@ struct StepCost {
     /// Picoseconds. 0 for a step without rows.
     constexpr uint64_t scaled_ps(const StepShape& shape) const noexcept {
         const uint64_t all = unscaled_ps(shape);
-        if (shape.prompt_context == 0) return all / kWhole * decode_scale;
+        if (shape.prompt_context == 0) return all / kWhole * (shape.verify_context > 0 ? verify_scale : decode_scale);
         return (all - prompt_key_ps * shape.prompt_context) / kWhole * prompt_scale + prompt_keys_ps(shape);
     }
 

@@ -212,6 +212,16 @@ void PageLease::slide(uint32_t position) {
     }
 }
 
+void PageLease::shrink(uint32_t tokens) {
+    check(tokens >= shared_tokens(), "what is shared is not given back page by page");
+    const uint32_t most = pages_for(tokens);
+    for (uint32_t g = 0; g < group_count_; g++) {
+        Run& run = runs_[g];
+        while (run.end > std::max(most, run.first)) drop(g, --run.end);
+    }
+    tokens_held_ = std::min(tokens_held_, tokens);
+}
+
 void PageLease::clear() {
     copied();
     for (uint32_t g = 0; g < group_count_; g++) {

@@ -66,6 +66,9 @@ class PageLease {
     /// Gives back what no row from `position` on can reach.
     void slide(uint32_t position);
 
+    /// Gives back its own pages behind token `tokens`, which is not before what is shared.
+    void shrink(uint32_t tokens);
+
     /// Gives back everything; the lease is then as new.
     void clear();
 

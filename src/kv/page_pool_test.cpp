@@ -100,6 +100,22 @@ TEST(page_lease, grows_in_all_groups_or_in_none) {
     pool.check_invariants();
 }
 
+TEST(page_lease, gives_back_what_lies_behind_its_last_token) {
+    PagePool pool = two_groups(10'000);
+    PageLease lease(pool, ModelId{0}, 2, 1000);
+    ASSERT_TRUE(lease.grow(3 * kPageTokens));
+    const PageId first = lease.run(0).ids[0];
+    lease.shrink(kPageTokens + 1);
+    EXPECT_EQ(lease.pages(0), 2u);
+    EXPECT_EQ(lease.pages(1), 2u);
+    EXPECT_EQ(lease.tokens_held(), kPageTokens + 1);
+    EXPECT_EQ(lease.run(0).ids[0], first);
+    lease.shrink(2 * kPageTokens);
+    EXPECT_EQ(lease.tokens_held(), kPageTokens + 1) << "it never grows";
+    pool.check_invariants();
+    EXPECT_TRUE(lease.grow(3 * kPageTokens));
+}
+
 TEST(page_lease, gives_everything_back_when_it_ends) {
     PagePool pool = two_groups(100'000);
     {

@@ -124,6 +124,7 @@ Figures figures_of(const RequestRecord& record, const RowCost& cost) {
     figures.output_tokens = sums.output;
     figures.drafted = record.drafted();
     figures.accepted = record.drafted() - std::min(record.rejected(), record.drafted());
+    figures.draft_holds = record.draft_holds();
     figures.preemptions = record.preemption_count();
     figures.recomputed_tokens = record.recomputed();
     figures.gap_ns = gap_figures(record.flush_gaps());

@@ -1,6 +1,7 @@
 // Every number that a person sees about one request, each a formula over its record.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -33,6 +34,7 @@ struct Figures {
     uint32_t computed_tokens = 0;  ///< fewer than the rest of the prompt only if it ended early
     uint32_t output_tokens = 0;
     uint32_t drafted = 0, accepted = 0;
+    std::array<uint32_t, kDraftHolds> draft_holds{};  ///< RequestRecord::draft_holds()
     uint32_t preemptions = 0, recomputed_tokens = 0;
     Receipt receipt;
     std::optional<Receipt> first_word;  ///< the same, up to the first flush: sums to ttft_ns

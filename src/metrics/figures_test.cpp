@@ -171,6 +171,38 @@ TEST(figures, tokens_after_a_stop_string_are_not_counted) {
     EXPECT_EQ(figures_of(life.record).output_tokens, 1u);
 }
 
+// Five drafts, four of them accepted, so five tokens; the second completes a stop string.
+TEST(figures, drafts_that_came_behind_a_stop_string_are_waste) {
+    Life life;
+    life.record.queued(kOne, 1, true, 0);
+    Event step;
+    step.step = StepId{1};
+    step.time = 60;
+    step.rows = 6;
+    step.rows_by_phase = {0, 0, 6};
+    life.record.on(step);
+    Event share = step;
+    share.kind = EventKind::step_share;
+    share.seq = kOne;
+    share.phase = Phase::verify;
+    share.position = 1;
+    share.rejected = 1;
+    share.hold = DraftHold::unlikely;
+    life.record.on(share);
+    life.token(kOne, 60);
+    life.token(kOne, 60);
+    life.record.closed(kOne);
+    for (int i = 0; i < 3; i++) life.token(kOne, 60);
+    life.record.done(Outcome::stop, 60);
+    const Figures figures = figures_of(life.record);
+    EXPECT_EQ(figures.output_tokens, 2u);
+    EXPECT_EQ(figures.drafted, 5u);
+    EXPECT_EQ(figures.accepted, 2u);
+    EXPECT_EQ(figures.draft_holds[static_cast<size_t>(DraftHold::unlikely)], 1u);
+    EXPECT_EQ(figures.receipt[Cause::own_decode], 30) << "its own row and two drafts, of six";
+    EXPECT_EQ(figures.receipt[Cause::speculation_waste], 30);
+}
+
 TEST(figures, events_after_the_end_or_of_strangers_change_nothing) {
     Life life = streamed();
     const uint32_t before = figures_of(life.record).output_tokens;

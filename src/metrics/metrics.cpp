@@ -78,6 +78,7 @@ void Metrics::count(const RequestRecord& record, const Figures& figures) {
     add(output_, figures.output_tokens);
     add(drafts_accepted_, figures.accepted);
     add(drafts_rejected_, figures.drafted - figures.accepted);
+    for (uint32_t hold = 1; hold < kDraftHolds; hold++) add(draft_holds_[hold], figures.draft_holds[hold]);
     add(preemptions_, figures.preemptions);
     add(recomputed_, figures.recomputed_tokens);
     for (uint32_t cause = 0; cause < kCauses; cause++) {
@@ -135,6 +136,9 @@ std::string Metrics::exposition(const Now& now) const {
     page.family("cadans_draft_tokens_total", Type::counter, "Drafted tokens, by what became of them.");
     page.sample({{"result", "accepted"}}, value_of(drafts_accepted_));
     page.sample({{"result", "rejected"}}, value_of(drafts_rejected_));
+    page.family("cadans_draft_holds_total", Type::counter, "Steps of answers with no (more) drafts, by why.");
+    for (uint32_t hold = 1; hold < kDraftHolds; hold++)
+        page.sample({{"reason", name(static_cast<DraftHold>(hold))}}, value_of(draft_holds_[hold]));
     counter("cadans_preemptions_total", "Times that a sequence lost its pages to another.", value_of(preemptions_));
     counter("cadans_recomputed_tokens_total", "Tokens computed again after a preemption.", value_of(recomputed_));
     counter("cadans_stalls_total", "Gaps between flushes longer than cadans_stall_limit_seconds.", value_of(stalls_));

@@ -61,6 +61,7 @@ class Metrics {
     std::array<std::atomic<uint64_t>, kOutcomes> requests_{};
     std::atomic<uint64_t> prompt_computed_{0}, prompt_cached_{0}, output_{0};
     std::atomic<uint64_t> drafts_accepted_{0}, drafts_rejected_{0};
+    std::array<std::atomic<uint64_t>, kDraftHolds> draft_holds_{};
     std::atomic<uint64_t> preemptions_{0}, recomputed_{0}, stalls_{0};
     std::array<std::atomic<Nanos>, kCauses> causes_{};
     ColdAndWarm queue_, load_, prompt_, ttft_, total_;

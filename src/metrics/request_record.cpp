@@ -16,7 +16,14 @@ void RequestRecord::queued(SeqId seq, uint32_t prompt_tokens, bool counts_prompt
 }
 
 void RequestRecord::closed(SeqId seq) {
-    if (Stream* stream = find(seq)) stream->closed = true;
+    Stream* stream = find(seq);
+    if (stream == nullptr) return;
+    stream->closed = true;
+    // Drafts that came behind the end of the text were for nothing.
+    const uint32_t unused = stream->step_drafts - std::min(stream->step_drafts, stream->step_tokens);
+    if (unused == 0) return;
+    rejected_ += unused;
+    steps_.back().rejected += unused;
 }
 
 void RequestRecord::flushed(SeqId seq, uint32_t tokens, Nanos now) {
@@ -96,7 +103,12 @@ void RequestRecord::on_share(Stream& stream, const Event& event) {
     part.rejected += event.rejected;
     recomputed_ += event.recomputed;
     rejected_ += event.rejected;
-    if (event.phase == Phase::verify) drafted_ += event.rows - 1;
+    stream.step_drafts = stream.step_tokens = 0;
+    if (event.phase == Phase::verify) {
+        drafted_ += event.rows - 1;
+        stream.step_drafts = event.rows - 1 - std::min(event.rejected, event.rows - 1);
+    }
+    if (event.phase != Phase::prefill) draft_holds_[static_cast<uint8_t>(event.hold)]++;
     stream.cached = std::max(stream.cached, event.cached);
     if (event.position > stream.cached) stream.computed = std::max(stream.computed, event.position - stream.cached);
     if (!stream.prefill_end && event.position >= stream.prompt_tokens) stream.prefill_end = event.time;
@@ -108,6 +120,7 @@ void RequestRecord::on_token(Stream& stream, Nanos time) {
     if (!stream.first_token) stream.first_token = time;
     stream.last_token = time;
     stream.output_tokens++;
+    stream.step_tokens++;
 }
 
 void RequestRecord::note_preemption(Nanos time) {

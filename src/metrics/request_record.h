@@ -90,6 +90,8 @@ class RequestRecord {
         uint32_t computed = 0;  ///< prompt tokens computed, each once
         uint32_t output_tokens = 0;
         uint32_t tokens_after_first_flush = 0;
+        uint32_t step_drafts = 0;  ///< of its last step: drafts that were accepted,
+        uint32_t step_tokens = 0;  ///< and tokens told so far
         std::optional<Nanos> prefill_end;
         std::optional<Nanos> first_token, last_token;
         std::optional<Nanos> first_flush, last_flush;
@@ -121,7 +123,9 @@ class RequestRecord {
     uint32_t preemption_count() const noexcept { return preemption_count_; }
     uint32_t recomputed() const noexcept { return recomputed_; }
     uint32_t drafted() const noexcept { return drafted_; }
-    uint32_t rejected() const noexcept { return rejected_; }
+    uint32_t rejected() const noexcept { return rejected_; }  ///< or accepted behind the end of the text
+    /// Rows that were drawn from, by why they had no (more) drafts behind them.
+    const std::array<uint32_t, kDraftHolds>& draft_holds() const noexcept { return draft_holds_; }
 
   private:
     Stream* find(SeqId seq);
@@ -144,6 +148,7 @@ class RequestRecord {
     uint32_t recomputed_ = 0;
     uint32_t drafted_ = 0;
     uint32_t rejected_ = 0;
+    std::array<uint32_t, kDraftHolds> draft_holds_{};
 };
 
 }  // namespace cadans::metrics

@@ -47,6 +47,7 @@ StepCost read_cost(const Json& json, Reader& reader) {
     reader.take(json, "decode_scale", StepCost::kLeastScale, StepCost::kMostScale, cost.decode_scale);
     reader.take(json, "prompt_scale", StepCost::kLeastScale, StepCost::kMostScale, cost.prompt_scale);
     reader.take(json, "prompt_key_scale", StepCost::kLeastScale, StepCost::kMostScale, cost.prompt_key_scale);
+    reader.take(json, "verify_scale", StepCost::kLeastScale, StepCost::kMostScale, cost.verify_scale);
     return cost;
 }
 
@@ -63,7 +64,8 @@ Json cost_to_json(const StepCost& cost) {
             {"window_share", cost.window_share},
             {"decode_scale", cost.decode_scale},
             {"prompt_scale", cost.prompt_scale},
-            {"prompt_key_scale", cost.prompt_key_scale}};
+            {"prompt_key_scale", cost.prompt_key_scale},
+            {"verify_scale", cost.verify_scale}};
 }
 
 Result<StepCost> cost_from_json(const Json& json) {

@@ -34,7 +34,7 @@ Result<std::unique_ptr<Tape>> Tape::open(const std::string& path, const sched::H
         return Error{code, fmt::format("{} cannot be written: {}", path, std::strerror(errno)), path};
     }
     const nlohmann::ordered_json head = {
-        {"cadans", "tape"}, {"version", 1}, {"policy", options.policy}, {"house", house_to_json(house)}};
+        {"cadans", "tape"}, {"version", kVersion}, {"policy", options.policy}, {"house", house_to_json(house)}};
     std::unique_ptr<Tape> tape(new Tape(file, std::move(options)));
     tape->filling_ = head.dump() + "\n";
     return tape;
@@ -87,12 +87,14 @@ void Tape::heard(Nanos now, const StepResult* result, std::span<const Command> c
 void Tape::write_admission(const SequenceRequest& request, Nanos since) {
     append(filling_,
            "{{\"admit\":{},\"since\":{},\"request\":{},\"model\":{},\"new\":{},\"ends\":{},\"score\":{},\"cache\":{},"
+           "\"guessed\":{},"
            "\"priority\":{}"
            ",\"scope\":{},"
            "\"prompt\":[",
            index(request.seq), since, index(request.request), index(request.model), request.max_new_tokens,
            !request.end_tokens.empty() || request.constraint != nullptr, request.score_prompt, request.cache_prompt,
-           static_cast<uint32_t>(request.priority), pseudonyms_.of(request.scope));
+           request.speculation != Speculation::off, static_cast<uint32_t>(request.priority),
+           pseudonyms_.of(request.scope));
     Inside& inside = inside_[request.seq];
     inside.end_tokens = request.end_tokens;
     bool first = true;
@@ -128,10 +130,28 @@ void Tape::write_result(const StepResult& result) {
     filling_ += "]}";
 }
 
+/// Their names are those that the tokens will have in the results, if they come.
+void Tape::write_offers(std::span<const DraftOffer> offers) {
+    if (offers.empty()) return;
+    filling_ += ",\"d\":[";
+    for (const DraftOffer& offer : offers) {
+        append(filling_, "{}[{},{}", &offer == offers.data() ? "" : ",", index(offer.seq), offer.match);
+        const auto inside = inside_.find(offer.seq);
+        uint64_t history = inside == inside_.end() ? Pseudonyms::kStart : inside->second.history;
+        for (const TokenId token : offer.tokens) {
+            history = pseudonyms_.next(history, token);
+            append(filling_, ",{}", Pseudonyms::name(history));
+        }
+        filling_ += ']';
+    }
+    filling_ += ']';
+}
+
 void Tape::planned(const StepPlan* plan, std::span<const Event> events) {
     if (!running()) return;
     for (const Event& event : events)
         if (event.kind == EventKind::finished) inside_.erase(event.seq);
+    if (plan != nullptr) write_offers(plan->offers);
     if (plan != nullptr) append(filling_, ",\"p\":{}", plan_digest(*plan));
     filling_ += "}\n";
     if (bytes_ + filling_.size() > options_.most_bytes) return finish("full");

@@ -24,6 +24,9 @@ namespace cadans::runtime {
 /// loop's thread; a thread of its own writes to disk. Cost: some 50 ns a prompt token.
 class Tape final : public Witness {
   public:
+    /// Of the format. 2: with guesses.
+    static constexpr uint32_t kVersion = 2;
+
     struct Options {
         std::string policy;  ///< its name
         uint64_t most_bytes = uint64_t{1} << 30;
@@ -51,6 +54,7 @@ class Tape final : public Witness {
     };
 
     void write_result(const StepResult& result);
+    void write_offers(std::span<const DraftOffer> offers);
     void write_admission(const SequenceRequest& request, Nanos since);
     void hand_over(Nanos now);
     void finish(std::string_view why);

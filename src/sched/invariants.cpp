@@ -16,7 +16,7 @@ bool ascends(const std::vector<Sequence*>& sequences) {
 
 void check_sequence(const Sequence& one) {
     check(one.computed <= one.known_count(), "1: computed <= known");
-    check(one.known_count() <= one.known_max && one.known.capacity() >= one.known_max, "1: known <= its reserve");
+    check(one.known.size() <= one.known_max && one.known.capacity() >= one.known_max, "1: known <= its reserve");
     check(one.computed <= one.pages.tokens_held(), "2: what is computed has pages");
     if (one.standing == Standing::waiting) {
         check(one.computed == 0 && one.pages.bytes() == 0, "2: one who waits holds nothing");
@@ -80,8 +80,10 @@ class Holders {
 
 void check_item(const StepItem& item, const Sequence& one, const kv::PagePool& pool) {
     check(one.standing != Standing::waiting, "4: a step in flight names only those who run");
-    check(item.first == one.computed && item.count >= 1 && item.first + item.count <= one.known_count(),
+    check(item.first == one.computed && item.count >= 1 && item.first + item.count <= one.known.size(),
           "3: an item computes the next known tokens");
+    check(item.drafts == one.drafted && (item.drafts == 0 || item.first + item.count == one.known.size()),
+          "3: drafts lie behind all that is known");
     check(item.known.data() == one.known.data() && item.known.size() == one.known.size(), "4: known stays put");
     for (uint32_t group = 0; group < item.group_count; group++) {
         const PageRun held = one.pages.run(group);

@@ -78,7 +78,7 @@ void MachineTime::forget_some() {
 StepShape MachineTime::shape_of(const StepPlan& plan, ModelId model, const StepCost& cost) noexcept {
     StepShape shape;
     for (const StepItem& item : plan.items) {
-        if (item.model == model) cost.add(shape, item.first, item.count, StepCost::logits_of(item));
+        if (item.model == model) cost.add(shape, item);
     }
     return shape;
 }
@@ -86,6 +86,8 @@ StepShape MachineTime::shape_of(const StepPlan& plan, ModelId model, const StepC
 void MachineTime::learn(ModelId model, const StepCost& cost) {
     if (costs_.size() <= index(model)) costs_.resize(index(model) + size_t{1});
     costs_[index(model)] = cost;
+    curves_.resize(costs_.size());
+    curves_[index(model)] = {};
 }
 
 Micros MachineTime::predict(const StepPlan& plan) const noexcept {
@@ -116,12 +118,15 @@ void MachineTime::done(const StepPlan& plan, Nanos measured) noexcept {
     const Micros took = std::clamp(measured / kNanosPerMicro, predicted_ / 2, predicted_ * 2);
     const int64_t off = (took - predicted_) * kWhole / predicted_;
     bool reads = false;
+    const bool alone = std::all_of(plan.items.begin(), plan.items.end(),
+                                   [&](const StepItem& item) { return item.model == plan.items.front().model; });
     for (uint16_t m = 0; m < costs_.size(); m++) {
         StepCost& cost = costs_[m];
         const StepShape shape = shape_of(plan, ModelId{m}, cost);
         if (shape.rows == 0) continue;
         if (shape.prompt_context == 0) {
-            follow(cost.decode_scale, off);
+            if (alone) curves_[m].learn(cost, shape, measured);
+            follow(shape.verify_context > 0 ? cost.verify_scale : cost.decode_scale, off);
             continue;
         }
         reads = true;

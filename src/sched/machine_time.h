@@ -10,6 +10,7 @@
 #include "flow/step.h"
 #include "flow/step_cost.h"
 #include "sched/limits.h"
+#include "sched/step_curve.h"
 
 namespace cadans::sched {
 
@@ -32,12 +33,14 @@ class MachineTime {
     static constexpr size_t kRemembered = 256;
 
     /// One cost a model, by ModelId. With none, or costs of zero, nothing is predicted and accounts stay even.
-    explicit MachineTime(std::vector<StepCost> costs) : costs_(std::move(costs)) {}
+    explicit MachineTime(std::vector<StepCost> costs) : costs_(std::move(costs)), curves_(costs_.size()) {}
 
     /// What steps of this model take, from now on.
     void learn(ModelId model, const StepCost& cost);
 
     std::span<const StepCost> costs() const noexcept { return costs_; }
+    /// By ModelId, as many as there are costs.
+    std::span<const StepCurve> curves() const noexcept { return curves_; }
     /// The cost of a model; zeros where there is none.
     const StepCost& cost_of(ModelId model) const noexcept {
         return index(model) < costs_.size() ? costs_[index(model)] : kNoCost;
@@ -78,6 +81,7 @@ class MachineTime {
     void forget_some();
 
     std::vector<StepCost> costs_;
+    std::vector<StepCurve> curves_;
     std::map<uint64_t, Account> accounts_;
     Micros least_ = 0;
     Micros predicted_ = 0;

@@ -11,6 +11,7 @@
 #include "flow/step.h"
 #include "sched/scheduler.h"
 #include "sched/testing/fake_executor.h"
+#include "sched/testing/telling_drafter.h"
 
 namespace cadans::sched {
 
@@ -29,6 +30,8 @@ class RandomWorld {
     uint32_t finished_whole() const noexcept { return finished_[0] + finished_[1]; }
     uint32_t refused() const noexcept { return refused_; }
     uint64_t cached() const noexcept { return cached_; }
+    uint64_t drafted() const noexcept { return drafted_; }
+    uint64_t accepted() const noexcept { return drafted_ - rejected_; }
 
   private:
     template <class Dice>
@@ -76,6 +79,7 @@ class RandomWorld {
     uint64_t seed_;
     uint64_t draws_ = 0;
     House house_;
+    TellingDrafter drafter_;
     Scheduler scheduler_;
     FakeExecutor executor_;
     std::map<SeqId, Expected> expected_;
@@ -86,7 +90,7 @@ class RandomWorld {
     uint64_t digest_ = 0;
     uint32_t preemptions_ = 0;
     uint32_t refused_ = 0;
-    uint64_t cached_ = 0;
+    uint64_t cached_ = 0, drafted_ = 0, rejected_ = 0;
     std::vector<History> histories_;
     uint32_t finished_[6] = {};
 };

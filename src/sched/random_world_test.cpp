@@ -21,7 +21,8 @@ Policy RandomWorld::random_policy(RandomWorld& world) {
 RandomWorld::RandomWorld(uint64_t seed)
     : seed_(seed),
       house_(random_house(*this)),
-      scheduler_(house_, random_policy(*this)),
+      drafter_(house_, seed),
+      scheduler_(house_, random_policy(*this), chance(75) ? &drafter_ : nullptr),
       executor_(scheduler_.house(), scheduler_.pages()),
       to_come_(static_cast<uint32_t>(1 + draw(30))) {}
 
@@ -51,6 +52,7 @@ SequenceRequest RandomWorld::random_request() {
     request.priority = static_cast<Priority>(draw(3));
     request.scope = draw(chance(50) ? 2 : 4);
     request.cache_prompt = chance(90);
+    request.speculation = chance(10) ? Speculation::off : Speculation::as_served;
     return request;
 }
 
@@ -78,6 +80,7 @@ void RandomWorld::admit_some() {
         History whole{seq, request.model, request.scope, request.prompt};
         whole.tokens.insert(whole.tokens.end(), expected.answer.begin(), expected.answer.end());
         const bool leaves = request.cache_prompt && house_.prefix_cache;
+        drafter_.tell(seq, model.model);
         if (scheduler_.admit(std::move(request), now_)) {
             if (leaves) {
                 histories_.push_back(std::move(whole));
@@ -151,6 +154,12 @@ std::string RandomWorld::look_at(const Event& event) {
 }
 
 std::string RandomWorld::look_at_share(Expected& expected, const Event& event) {
+    if (event.rejected > 0 && event.phase != Phase::verify) return "a rejected draft that was none";
+    if (event.phase == Phase::verify) {
+        if (event.rejected >= event.rows) return "its own row is rejected";
+        drafted_ += event.rows - 1;
+        rejected_ += event.rejected;
+    }
     if (expected.preempted) return "a row while preempted";
     if (event.cached < expected.cached) return "fewer cached tokens than before";
     if (event.cached == expected.cached) return {};
@@ -215,6 +224,7 @@ std::string RandomWorld::run() {
         if (plan == nullptr && scheduler_.idle() && to_come_ == 0) {
             if (std::string wrong = look_at(events_); !wrong.empty()) return wrong;
             if (scheduler_.pages().leased_bytes() != 0) return "pages are still leased at the end";
+            if (!drafter_.empty()) return "the drafter still knows somebody";
             for (const auto& [seq, expected] : expected_) {
                 if (!expected.finished) return "sequence " + std::to_string(index(seq)) + " never ended";
             }
@@ -233,6 +243,7 @@ std::string RandomWorld::run() {
         } else if (!scheduler_.idle()) {
             return "somebody is there and nobody moves";
         }
+        if (!drafter_.wrong.empty()) return drafter_.wrong;
         if (std::string wrong = look_at(events_); !wrong.empty()) return wrong;
     }
     return "it never ends";
@@ -251,6 +262,7 @@ TEST(scheduler_random, worlds_of_any_seed_keep_every_promise) {
     const uint64_t first = from_environment("CADANS_SEED", 0);
     const uint64_t count = std::getenv("CADANS_SEED") != nullptr ? 1 : from_environment("CADANS_SEEDS", 600);
     uint64_t preemptions = 0, cancelled = 0, failed = 0, whole = 0, refused = 0, cached = 0;
+    uint64_t drafted = 0, accepted = 0;
     for (uint64_t seed = first; seed < first + count; seed++) {
         RandomWorld world(seed);
         const std::string wrong = world.run();
@@ -262,6 +274,8 @@ TEST(scheduler_random, worlds_of_any_seed_keep_every_promise) {
         whole += world.finished_whole();
         refused += world.refused();
         cached += world.cached();
+        drafted += world.drafted();
+        accepted += world.accepted();
     }
     if (count < 100) return;
     // The worlds are worth something only if all that can happen does.
@@ -271,9 +285,13 @@ TEST(scheduler_random, worlds_of_any_seed_keep_every_promise) {
     EXPECT_GT(refused, count / 10);
     EXPECT_GT(whole, count);
     EXPECT_GT(cached, 20 * count);
+    EXPECT_GT(accepted, 5 * count);
+    EXPECT_GT(drafted - accepted, 5 * count);
     RecordProperty("preemptions", static_cast<int>(preemptions));
-    std::printf("%lu worlds: %lu whole, %lu preemptions, %lu cancelled, %lu failed, %lu refused, %lu tokens cached\n",
-                count, whole, preemptions, cancelled, failed, refused, cached);
+    std::printf(
+        "%lu worlds: %lu whole, %lu preemptions, %lu cancelled, %lu failed, %lu refused, %lu tokens cached, "
+        "%lu drafted, %lu of them accepted\n",
+        count, whole, preemptions, cancelled, failed, refused, cached, drafted, accepted);
 }
 
 TEST(scheduler_random, the_same_seed_gives_the_same_events) {

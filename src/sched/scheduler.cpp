@@ -113,12 +113,13 @@ bool accept(Sequence& sequence, const ItemResult& got, const StepResult& result,
 
 }  // namespace
 
-Scheduler::Scheduler(House house, Policy policy)
+Scheduler::Scheduler(House house, Policy policy, Drafter* drafter)
     : house_(std::move(house)),
       policy_(policy),
       pool_(make_pool(house_)),
       tree_(make_tree(house_, pool_)),
-      time_(house_.costs) {
+      time_(house_.costs),
+      drafter_(drafter) {
     check(policy_.next != nullptr && policy_.share != nullptr, "a policy has both its functions");
     const SchedulerLimits& limits = house_.limits;
     check(limits.max_running >= 1 && limits.max_running < limits.max_rows, "a step holds a decode row for everybody");
@@ -127,7 +128,11 @@ Scheduler::Scheduler(House house, Policy policy)
     running_view_.reserve(limits.max_running);
     viewed_.reserve(limits.max_running);
     shares_.reserve(limits.max_running);
+    candidates_.reserve(limits.max_running);
+    candidate_items_.reserve(limits.max_running);
+    draft_order_.reserve(limits.max_rows);
     plan_.items.reserve(limits.max_running);
+    plan_.offers.reserve(limits.max_running);
     plan_.copies.reserve(size_t{limits.max_running} * kMaxPageGroups);
 }
 
@@ -141,7 +146,10 @@ Status Scheduler::admit(SequenceRequest request, Nanos now) {
         sequences_.try_emplace(seq, std::move(request), pool_, tree_.get(), groups, arrivals_, now);
     check(is_new, "a sequence id is used once");
     arrivals_++;
-    where->second.account = time_.join(where->second.request.scope);
+    Sequence& sequence = where->second;
+    sequence.account = time_.join(sequence.request.scope);
+    sequence.guessed = drafter_ != nullptr && sequence.known_max > sequence.prompt &&
+                       drafter_->begin(seq, sequence.request.speculation, sequence.known_max);
     // All who run may be preempted, and then find room without allocating.
     const size_t most = waiting_.size() + 1 + house_.limits.max_running;
     if (waiting_.capacity() < most) waiting_.reserve(2 * most);
@@ -197,6 +205,7 @@ const StepPlan* Scheduler::plan(Nanos now, std::vector<Event>& events) {
         check(shares_.empty(), "who is given a share can move when all others give way");
         return nullptr;
     }
+    add_drafts();
     in_flight_ = true;
     time_.planned(plan_);
     gap_promise_ = policy_.promise == nullptr ? 0 : policy_.promise(view(now));
@@ -366,6 +375,7 @@ void Scheduler::add_item(Sequence& sequence, uint32_t rows) {
     StepItem item;
     item.model = sequence.request.model;
     item.seq = sequence.request.seq;
+    if (sequence.guessed && sequence.phase() == Phase::prefill) drafter_->read(item.seq, sequence.known);
     item.known = sequence.known;
     item.first = sequence.computed;
     item.count = rows;
@@ -412,6 +422,8 @@ void Scheduler::commit_item(const StepItem& item, const ItemResult& got, const S
     sequence.last_step = result.end;
     sequence.moved = true;
     sequence.pages.copied();
+    sequence.known.resize(sequence.known_count());  // its drafts go: those that came are told with the result
+    sequence.drafted = 0;
     time_.charge(item, *sequence.account);
 
     const uint32_t before = sequence.computed;
@@ -420,7 +432,8 @@ void Scheduler::commit_item(const StepItem& item, const ItemResult& got, const S
         sequence.computed_most = before;
     }
     if (!got.failed) {
-        check(got.computed >= 1 && got.computed <= item.count, "an item computes what it was given");
+        check(got.computed >= item.count - item.drafts && got.computed <= item.count,
+              "an item computes what it was given, but for drafts");
         sequence.computed += got.computed;
     }
     Event share = about(sequence, EventKind::step_share, result);
@@ -431,7 +444,10 @@ void Scheduler::commit_item(const StepItem& item, const ItemResult& got, const S
     share.reuse_position = sequence.reuse.position;
     share.reuse_end = sequence.reuse.end;
     share.recomputed = std::min(sequence.computed, std::max(before, sequence.computed_most)) - before;
-    share.rejected = got.failed ? 0 : item.count - got.computed;
+    const bool for_nothing = got.failed || got.stuck || sequence.standing == Standing::leaving;
+    share.rejected = for_nothing ? item.drafts : item.count - got.computed;
+    share.hold = sequence.hold;
+    sequence.hold = DraftHold::none;
     events.push_back(share);
     sequence.computed_most = std::max(sequence.computed_most, sequence.computed);
 
@@ -451,12 +467,16 @@ void Scheduler::commit_item(const StepItem& item, const ItemResult& got, const S
     report_scores(sequence, item, got, result, events);
     check(item.sample || got.accepted_begin == got.accepted_end, "a token is drawn only where the plan says so");
     FinishReason reason{};
+    check(item.drafts == 0 || got.accepted_end - got.accepted_begin == got.computed,
+          "every row that stays has brought a token");
+    learn_from(sequence, got, result);
     const bool ended = accept(sequence, got, result, reason, events);
     check(sequence.computed <= sequence.known_count(), "nothing unknown is computed");
     if (ended) {
         finish(sequence, reason, result.id, result.end, events);
     } else {
         check(sequence.computed < sequence.known_count(), "a sequence that goes on has a row due");
+        if (item.drafts > 0) sequence.pages.shrink(sequence.known_count());
         sequence.pages.publish(sequence.known, sequence.computed);
         sequence.pages.slide(sequence.computed);
     }
@@ -470,7 +490,9 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, StepId step, Nan
     events.push_back(event);
     remove(sequence.standing == Standing::waiting ? waiting_ : running_, &sequence);
     time_.leave(sequence.account);
-    sequence.pages.retire(sequence.known, sequence.computed);
+    if (sequence.guessed) drafter_->end(sequence.request.seq);
+    // Of one that is cancelled, drafts were computed that nobody will know.
+    sequence.pages.retire(sequence.known, std::min(sequence.computed, sequence.known_count()));
     const SeqId seq = sequence.request.seq;  // a copy: the original goes with its node
     sequences_.erase(seq);
 }

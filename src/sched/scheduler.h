@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "flow/drafter.h"
 #include "flow/event.h"
 #include "flow/forecast.h"
 #include "flow/occupancy.h"
@@ -17,6 +18,7 @@
 #include "kv/page_pool.h"
 #include "kv/prefix_tree.h"
 #include "sched/admission.h"
+#include "sched/draft_choice.h"
 #include "sched/machine_time.h"
 #include "sched/policy.h"
 #include "sched/sequence.h"
@@ -33,8 +35,9 @@ inline constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 /// Thread rule: one thread. Cost: admit allocates; plan and commit of a warm step do not.
 class Scheduler {
   public:
-    /// The policy's functions must be set. House limits as in limits.h.
-    Scheduler(House house, Policy policy);
+    /// The policy's functions must be set. House limits as in limits.h. A drafter (null: nothing is guessed) outlives
+    /// the scheduler.
+    Scheduler(House house, Policy policy, Drafter* drafter = nullptr);
     ~Scheduler();
     Scheduler(const Scheduler&) = delete;
     Scheduler& operator=(const Scheduler&) = delete;
@@ -88,12 +91,16 @@ class Scheduler {
     kv::PagePool pool_;
     std::unique_ptr<kv::PrefixTree> tree_;
     MachineTime time_;
+    Drafter* drafter_;
     std::map<SeqId, Sequence> sequences_;
     std::vector<Sequence*> running_;  ///< ascending by arrival, as is waiting_
     std::vector<Sequence*> waiting_;
     std::vector<SequenceView> running_view_, waiting_view_;
     std::vector<Sequence*> viewed_;  ///< the sequences behind running_view_
     std::vector<Share> shares_;
+    std::vector<DraftCandidate> candidates_;
+    std::vector<uint32_t> candidate_items_, draft_order_;
+    std::vector<StepShape> shapes_;  ///< by ModelId
     StepPlan plan_;
     bool in_flight_ = false;
     Micros gap_promise_ = 0;
@@ -113,6 +120,13 @@ class Scheduler {
     Sequence* victim_for(const Sequence& asker, bool last_resort) const;
     void preempt(Sequence& sequence, Nanos now, std::vector<Event>& events);
     void add_item(Sequence& sequence, uint32_t rows);
+
+    // Drafts.
+    void add_drafts();
+    void guess(Sequence& sequence);
+    void choose(uint32_t tokens);
+    void take_in(StepItem& item, DraftCandidate& chosen);
+    void learn_from(Sequence& sequence, const ItemResult& got, const StepResult& result);
 
     // Taking in a result.
     void commit_item(const StepItem& item, const ItemResult& got, const StepResult& result, std::vector<Event>& events);

@@ -1,13 +1,17 @@
 // One stream of tokens while it is in the house: what is known of it, and how far it is computed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "base/units.h"
+#include "flow/drafter.h"
+#include "flow/event.h"
 #include "flow/phase.h"
 #include "flow/request.h"
 #include "kv/page_lease.h"
+#include "sched/draft_tally.h"
 #include "sched/machine_time.h"
 #include "sched/policy.h"
 
@@ -26,7 +30,7 @@ struct Sequence {
 
     SequenceRequest request;            ///< its prompt has moved into `known`
     ConstraintState constraint_at = 0;  ///< where its answer stands in its constraint
-    std::vector<TokenId> known;         ///< prompt, then accepted tokens
+    std::vector<TokenId> known;         ///< prompt, then accepted tokens; in a step, then its drafts
     uint32_t prompt = 0;                ///< tokens of the prompt
     uint32_t known_max = 0;             ///< prompt + max_new_tokens
     uint32_t computed = 0;              ///< tokens whose keys and values are in the pages
@@ -42,11 +46,18 @@ struct Sequence {
     bool moved = false;          ///< has had rows: where reuse ended is settled
     uint64_t planned_in = 0;     ///< number of the last plan that named it
     Account* account = nullptr;  ///< of its scope
+    bool guessed = false;        ///< a drafter knows it
+    uint32_t drafted = 0;        ///< of `known`, the last so many are drafts of the step in flight
+    uint32_t offered = 0;        ///< of `offer`: what was guessed for the step in flight
+    uint32_t match = 0;          ///< Guess::match of it
+    DraftHold hold = DraftHold::none;
+    std::array<TokenId, kMostDrafts> offer{};
+    DraftTally tally;
     kv::PageLease::Reuse reuse;  ///< how far its prompt was found when it came
     kv::PageLease pages;
 
-    uint32_t known_count() const noexcept { return static_cast<uint32_t>(known.size()); }
-    Phase phase() const noexcept { return phase_of(known_count(), computed, 0); }
+    uint32_t known_count() const noexcept { return static_cast<uint32_t>(known.size()) - drafted; }
+    Phase phase() const noexcept { return phase_of(known_count(), computed, drafted); }
     /// Tokens [0, this) may come from cached pages: the last row is always computed, and every row that is scored.
     uint32_t reusable() const noexcept {
         const bool scores = request.score_prompt && scored < prompt;

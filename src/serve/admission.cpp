@@ -223,6 +223,7 @@ Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, 
     sequence.priority = request.priority;
     sequence.scope = scope;
     sequence.cache_prompt = request.cache_prompt;
+    sequence.speculation = request.speculation;
     for (size_t i = 0; i < out.prompts.size(); ++i) {
         for (uint32_t choice = 0; choice < request.choices; ++choice) {
             sequence.prompt = out.prompts[i].ids;

@@ -24,11 +24,11 @@ void ModelledExecutor::submit(const StepPlan& plan) {
     for (const StepItem& item : plan.items) {
         ItemResult got;
         got.seq = item.seq;
-        got.computed = item.count;
+        got.computed = item.count - item.drafts;
         got.accepted_begin = got.accepted_end = static_cast<uint32_t>(result_.accepted.size());
         got.scores_begin = got.scores_end = static_cast<uint32_t>(result_.scores.size());
         if (item.sample) {
-            const uint64_t noise = noise_key(index(item.seq), 0, item.first + item.count);
+            const uint64_t noise = noise_key(index(item.seq), 0, item.first + got.computed);
             result_.accepted.push_back({TokenId{static_cast<uint32_t>(noise % kVocabulary)}, 0.0F, 0, {}});
             got.accepted_end++;
         }

@@ -18,8 +18,8 @@ struct Unsteadiness {
     uint64_t seed = 1;                       ///< which step gets which
 };
 
-/// Draws a token of no meaning wherever one is due. The clock is the simulation's and outlives it.
-/// Thread rule: one thread. Cost: O(items) a step; a warm step does not allocate.
+/// Draws a token of no meaning wherever one is due, and accepts no draft. The clock is the simulation's and outlives
+/// it. Thread rule: one thread. Cost: O(items) a step; a warm step does not allocate.
 class ModelledExecutor final : public Executor {
   public:
     /// `between`: what the machine needs from a step's end to the next one's begin.

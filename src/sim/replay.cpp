@@ -32,8 +32,9 @@ class TapeExecutor final : public Executor {
             const ItemResult& got = result.items[i];
             const StepItem& item = plan_->items[i];
             const uint32_t accepted = got.accepted_end - got.accepted_begin;
-            if (got.seq != item.seq || got.computed < 1 || got.computed > item.count ||
-                accepted > (item.sample && !got.failed ? 1 + item.drafts : 0) ||
+            const bool drawn = item.drafts > 0 && !got.failed;
+            if (got.seq != item.seq || got.computed < item.count - item.drafts || got.computed > item.count ||
+                (drawn && accepted != got.computed) || accepted > (item.sample && !got.failed ? 1 + item.drafts : 0) ||
                 got.scores_end - got.scores_begin > (item.score ? item.count : 0))
                 return false;
             // One whose last row was computed has a token to show for it, unless it failed or wanted none.
@@ -48,6 +49,26 @@ class TapeExecutor final : public Executor {
   private:
     const StepPlan* plan_ = nullptr;
     const StepResult* result_ = nullptr;
+};
+
+/// Guesses what the tape says was guessed.
+class TapeDrafter final : public Drafter {
+  public:
+    /// What is guessed in the next plan.
+    void play(std::span<const TapeTurn::Offer> offers) { offers_ = offers; }
+
+    bool begin(SeqId, Speculation how, uint32_t) override { return how != Speculation::off; }
+    void read(SeqId, std::span<const TokenId>) override {}
+    Guess guess(SeqId seq, std::span<const TokenId>, std::span<TokenId> out) override {
+        const auto offer = std::ranges::find(offers_, seq, &TapeTurn::Offer::seq);
+        if (offer == offers_.end() || offer->tokens.size() > out.size()) return {};
+        std::ranges::copy(offer->tokens, out.begin());
+        return {static_cast<uint32_t>(offer->tokens.size()), offer->match};
+    }
+    void end(SeqId) override {}
+
+  private:
+    std::span<const TapeTurn::Offer> offers_;
 };
 
 /// Collects steps of one kind.
@@ -76,7 +97,7 @@ class StepErrors {
 class Player {
   public:
     Player(const TapeReader& tape, sched::Policy policy)
-        : scheduler_(tape.house(), policy),
+        : scheduler_(tape.house(), policy, &drafter_),
           costs_(tape.house().costs),
           inbox_(scheduler_.house(), UINT32_MAX),
           fanout_({}),
@@ -89,6 +110,7 @@ class Player {
         for (const runtime::Command& command : turn.commands) {
             if (std::string wrong = say(command, turn.at, replay); !wrong.empty()) return wrong;
         }
+        drafter_.play(turn.offers);
         const bool in_flight = executor_.plan() != nullptr && !turn.has_result;
         loop_.turn(turn.at);
         replay.turns++;
@@ -182,6 +204,7 @@ class Player {
         }
     }
 
+    TapeDrafter drafter_;
     sched::Scheduler scheduler_;
     std::vector<StepCost> costs_;  ///< by ModelId, as they were when the record began
     std::optional<Nanos> last_end_;

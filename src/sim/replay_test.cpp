@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <sstream>
 
@@ -15,6 +16,7 @@
 #include "sim/machine.h"
 #include "sim/modelled_executor.h"
 #include "sim/replay.h"
+#include "sim/storm.h"
 #include "sim/tape_reader.h"
 
 namespace cadans::sim {
@@ -185,10 +187,8 @@ TEST_F(Tapes, a_tape_cut_off_in_a_line_replays_up_to_it) {
     EXPECT_EQ(again->matched, again->plans);
 }
 
-// Goal: a damaged tape is bad input or another plan, never a failed check. Method: seeded bytes and lines.
-TEST_F(Tapes, damage_never_breaks_a_check) {
-    record("static-chunk", 60'000);
-    const std::string whole = content();
+/// How many of 400 damaged copies of a tape are played, and how many refused. Seeded bytes and lines.
+std::array<uint32_t, 2> play_damaged(const std::string& path, const std::string& whole) {
     uint32_t refused = 0, played = 0;
     for (uint64_t seed = 0; seed < 400; seed++) {
         std::string damaged = whole;
@@ -204,16 +204,55 @@ TEST_F(Tapes, damage_never_breaks_a_check) {
                 seed % 2 == 0 ? damaged.insert(begin, line) : damaged.erase(begin, line.size());
             }
         }
-        replace(damaged);
-        (replay(path_) ? played : refused)++;
+        std::ofstream(path, std::ios::binary) << damaged;
+        (replay(path) ? played : refused)++;
     }
+    return {played, refused};
+}
+
+// Goal: a damaged tape is bad input or another plan, never a failed check.
+TEST_F(Tapes, damage_never_breaks_a_check) {
+    record("static-chunk", 60'000);
+    const auto [played, refused] = play_damaged(path_, content());
     EXPECT_GT(refused, 0u);
     EXPECT_GT(played, 0u);
 }
 
+TEST_F(Tapes, damaged_guesses_never_break_a_check_either) {
+    for (uint64_t seed = 0, drafted = 0; drafted == 0; seed++) {
+        ASSERT_LT(seed, 100u) << "some storm has drafts and a policy with a name";
+        const Storm plan(seed);
+        if (!policy_named(plan.policy())) continue;
+        {
+            auto tape = runtime::Tape::open(path_, plan.house(), {.policy = plan.policy(), .key = {seed, 7}});
+            ASSERT_TRUE(tape);
+            Storm storm(seed, tape->get());
+            ASSERT_EQ(storm.run(), "");
+            drafted = storm.counts().drafted - storm.counts().rejected;
+        }
+        if (drafted == 0) continue;
+        const std::string whole = content();
+        ASSERT_NE(whole.find("\"d\":[["), std::string::npos);
+        const auto [played, refused] = play_damaged(path_, whole);
+        EXPECT_GT(refused, 0u);
+        EXPECT_GT(played, 0u);
+    }
+}
+
+TEST_F(Tapes, of_another_version_are_refused_with_both_numbers) {
+    record("static-chunk", 60'000);
+    std::string old = content();
+    old.replace(old.find("\"version\":2"), 11, "\"version\":1");
+    replace(old);
+    const auto again = replay(path_);
+    ASSERT_FALSE(again);
+    EXPECT_NE(again.error().message.find("version 1"), std::string::npos) << again.error().message;
+    EXPECT_NE(again.error().message.find("version 2"), std::string::npos) << again.error().message;
+}
+
 TEST_F(Tapes, what_is_no_tape_is_refused) {
     for (const char* text : {"", "{}", "{\"cadans\":\"tape\"}", "{\"cadans\":\"tape\",\"version\":2}",
-                             "{\"cadans\":\"tape\",\"version\":1,\"policy\":\"luck\",\"house\":{}}", "[1]"}) {
+                             "{\"cadans\":\"tape\",\"version\":2,\"policy\":\"luck\",\"house\":{}}", "[1]"}) {
         replace(text);
         EXPECT_FALSE(replay(path_)) << text;
     }

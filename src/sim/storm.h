@@ -12,6 +12,7 @@
 #include "runtime/loop.h"
 #include "sched/scheduler.h"
 #include "sched/testing/fake_executor.h"
+#include "sched/testing/telling_drafter.h"
 #include "sim/event_heap.h"
 
 namespace cadans::sim {
@@ -35,6 +36,7 @@ class Storm {
     struct Counts {
         uint64_t requests = 0, busy = 0, refused = 0, whole = 0, cancelled = 0, failed = 0, too_slow = 0;
         uint64_t preemptions = 0, cached = 0, jumps = 0, drains = 0, stops = 0, steps = 0;
+        uint64_t drafted = 0, rejected = 0;
     };
     const Counts& counts() const noexcept { return counts_; }
     uint64_t digest() const noexcept { return digest_; }  ///< of every event
@@ -73,6 +75,7 @@ class Storm {
     sched::Policy policy_;
     Nanos now_ = 1;
     Nanos late_ = 0;  ///< how much the clock has jumped in all
+    sched::TellingDrafter drafter_;
     sched::Scheduler scheduler_;
     runtime::Inbox inbox_;
     runtime::Fanout fanout_;

@@ -104,13 +104,16 @@ TEST(storm, any_seed_keeps_every_promise) {
         << ": " << wrong;
     std::printf(
         "%lu seeds: %lu requests, %lu steps, %lu whole, %lu cancelled, %lu failed, %lu busy, %lu refused, "
-        "%lu preempted, %lu cached, %lu too slow, %lu jumps, %lu drains, %lu stops\n",
+        "%lu preempted, %lu cached, %lu too slow, %lu jumps, %lu drains, %lu stops, %lu drafted, %lu of them "
+        "rejected\n",
         count, counts.requests, counts.steps, counts.whole, counts.cancelled, counts.failed, counts.busy,
-        counts.refused, counts.preemptions, counts.cached, counts.too_slow, counts.jumps, counts.drains, counts.stops);
+        counts.refused, counts.preemptions, counts.cached, counts.too_slow, counts.jumps, counts.drains, counts.stops,
+        counts.drafted, counts.rejected);
     if (count < 500) return;
     // A storm is worth something only if all that can happen does.
-    for (const uint64_t happened : {counts.whole, counts.cancelled, counts.failed, counts.busy, counts.refused,
-                                    counts.preemptions, counts.cached, counts.too_slow, counts.jumps})
+    for (const uint64_t happened :
+         {counts.whole, counts.cancelled, counts.failed, counts.busy, counts.refused, counts.preemptions, counts.cached,
+          counts.too_slow, counts.jumps, counts.rejected, counts.drafted - counts.rejected})
         EXPECT_GT(happened, count / 20);
     EXPECT_GT(counts.drains, 0u);
     EXPECT_GT(counts.stops, 0u);

@@ -74,7 +74,8 @@ Storm::Storm(uint64_t seed, runtime::Witness* witness)
     : seed_(seed),
       house_(sched::random_house(*this)),
       policy_(random_policy()),
-      scheduler_(house_, policy_),
+      drafter_(house_, seed),
+      scheduler_(house_, policy_, chance(75) ? &drafter_ : nullptr),
       inbox_(scheduler_.house(), house_.limits.max_running + static_cast<uint32_t>(draw(12))),
       fanout_({}),
       executor_(std::make_unique<HashExecutor>(*this, scheduler_)),
@@ -150,6 +151,7 @@ std::string Storm::arrive() {
         one.seq = inbox_.new_seq();
         one.sampling.choice = choice;
         const SeqId seq = one.seq;
+        drafter_.tell(seq, one.model);
         Answer answer = expected_of(one);
         if (!inbox_.submit(client.place, std::move(one))) {
             counts_.refused++;
@@ -199,6 +201,7 @@ std::string Storm::turn() {
     const runtime::Loop::Next next = loop_.turn(now_);
     scheduler_.check_invariants();
     if (!executor_->wrong.empty()) return executor_->wrong;
+    if (!drafter_.wrong.empty()) return drafter_.wrong;
     if (next.now) heap_.push(executor_->end() - late_, What::step_end);
     fanout_.take(events_);
     for (const Event& event : events_) {
@@ -235,6 +238,8 @@ std::string Storm::look_at(const Event& event) {
             return {};
         case EventKind::step_share:
             counts_.cached += event.cached;
+            if (event.phase == Phase::verify) counts_.drafted += event.rows - 1;
+            counts_.rejected += event.rejected;
             return event.cached < answer.prompt ? "" : "the whole prompt came from the cache";
         case EventKind::finished:
             return look_at_end(client, answer, event);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/house_json.h"
+#include "runtime/tape.h"
 
 namespace cadans::sim {
 namespace {
@@ -42,6 +43,9 @@ bool read_admission(const Json& from, SequenceRequest& out) {
     if (!from.contains("prompt") || !from["prompt"].is_array() || !flag("ends", ends) ||
         !flag("score", out.score_prompt) || !flag("cache", out.cache_prompt))
         return false;
+    bool guessed = false;
+    if (!flag("guessed", guessed)) return false;
+    out.speculation = guessed ? Speculation::as_served : Speculation::off;
     if (ends) out.end_tokens = {TokenId{0}};
     for (const Json& token : from["prompt"]) {
         const auto name = number(token, kVocabulary - 1);
@@ -72,6 +76,20 @@ bool read_item(const Json& from, StepResult& out) {
     }
     item.accepted_end = static_cast<uint32_t>(out.accepted.size());
     out.items.push_back(item);
+    return true;
+}
+
+bool read_offer(const Json& from, TapeTurn::Offer& out) {
+    if (!from.is_array() || from.size() < 3 || from.size() > 2 + size_t{kMostDrafts}) return false;
+    const auto seq = number(from[0]), match = number(from[1], kMostTokens);
+    if (!seq || !match || *match == 0) return false;
+    out.seq = SeqId{*seq};
+    out.match = static_cast<uint32_t>(*match);
+    for (size_t i = 2; i < from.size(); i++) {
+        const auto name = number(from[i], kVocabulary - 1);
+        if (!name || *name == 0) return false;
+        out.tokens.push_back(TokenId{static_cast<uint32_t>(*name)});
+    }
     return true;
 }
 
@@ -125,9 +143,9 @@ Result<TapeReader> TapeReader::open(const std::string& path) {
     const Json head = Json::parse(reader.lines_.line(), nullptr, false);
     if (!head.is_object() || head.value("cadans", Json()) != "tape")
         return bad_input(fmt::format("{}: this is no record of cadans serve --record", path), path);
-    if (head.value("version", Json()) != 1)
-        return bad_input(fmt::format("{}: a record of version {}; this program reads version 1", path,
-                                     head.value("version", Json()).dump()),
+    if (head.value("version", Json()) != runtime::Tape::kVersion)
+        return bad_input(fmt::format("{}: a record of version {}; this program reads version {}: record it anew", path,
+                                     head.value("version", Json()).dump(), runtime::Tape::kVersion),
                          path);
     if (!head.contains("policy") || !head["policy"].is_string() || !head.contains("house"))
         return reader.wrong("policy and house are missing");
@@ -164,6 +182,11 @@ Result<const TapeTurn*> TapeReader::next() {
             if (command.kind == runtime::Command::Kind::admit && !admitted_.insert(command.seq).second)
                 return wrong(fmt::format("sequence {} comes in twice", index(command.seq)));
         }
+    }
+    if (line.contains("d")) {
+        if (!line["d"].is_array()) return wrong("d must be a list");
+        for (const Json& one : line["d"])
+            if (!read_offer(one, turn_.offers.emplace_back())) return wrong("d holds something that is no guess");
     }
     if (line.contains("p")) {
         turn_.digest = number(line["p"]);

@@ -24,6 +24,14 @@ struct TapeTurn {
     StepResult result;
     std::vector<runtime::Command> commands;
     std::optional<uint64_t> digest;  ///< of the plan that came out; none: there was none
+
+    /// What was guessed for it.
+    struct Offer {
+        SeqId seq{};
+        uint32_t match = 0;
+        std::vector<TokenId> tokens;
+    };
+    std::vector<Offer> offers;
 };
 
 /// Thread rule: one thread. Memory: the file, and one turn.

@@ -76,7 +76,7 @@ def largest_rate(server, sizes, slo):
 
 def real(evidence):
     model, sizes = models.real("smollm2"), small_sizes()
-    with Server(model) as server:      # alone: what a decode step takes behind 1,024 tokens
+    with Server(model, "--speculate", "off") as server:      # alone: what a decode step takes behind 1,024 tokens
         seen = play(server, [(1024, 64)] * 3, 0.2, seed=9)
     step = quantile(seen.gaps, 0.5)
     evidence.row("real, the isolated decode step", ms=step * 1e3)
@@ -88,7 +88,7 @@ def real(evidence):
                 flags += ["--gap-ms", max(1, int(times * step * 1e3))]
             if policy == "static-chunk":
                 flags += ["--prefill-chunk", budget(model, times * step)]
-            with Server(model, *flags) as server:
+            with Server(model, "--speculate", "off", *flags) as server:
                 rates[policy] = largest_rate(server, sizes, times * step)
         compare(evidence, f"real, SmolLM2, conversation, {slo}", rates)
 

@@ -77,7 +77,7 @@ def beside_streams(path):
     """{policy: figures}, the promised gap in seconds."""
     results, gap = {}, None
     for policy in POLICIES:
-        flags = ["--policy", policy, "--context", 8192] + (["--gap-ms", GAP_MS] if GAP_MS else [])
+        flags = ["--policy", policy, "--context", 8192, "--speculate", "off"] + (["--gap-ms", GAP_MS] if GAP_MS else [])
         with Server(path, *flags, ready_within=300) as server:
             if policy == "cadence":
                 gap = server.metrics()["cadans_stall_limit_seconds"]
@@ -119,8 +119,8 @@ def compare(evidence, results, gap):
 
 def alone_and_beside(evidence, path, ours):
     """Chunks against one piece, the price that the streams' words explain, and a short chat in between."""
-    with Server(path, "--policy", "prefill-first", "--context", 8192, ready_within=300) as whole, \
-            Server(path, "--context", 8192, ready_within=300) as cut:
+    with Server(path, "--policy", "prefill-first", "--context", 8192, "--speculate", "off", ready_within=300) as whole, \
+            Server(path, "--context", 8192, "--speculate", "off", ready_within=300) as cut:
         for server in (whole, cut):
             first_token(server, SHORT, 1)
         # In turns, short and often, for the clock of a machine moves by more than what is looked for.

@@ -19,7 +19,7 @@ from server import Server, run
 STREAMS, LONG = 4, 4000
 CHUNKS, PROMPTS = (64, 128, 256, 512, 1024), (512, 1024, 2048, 4096)
 POLICIES = ("prefill-first", "cadence")
-FLAGS = ("--context", 8192, "--prefix-cache", "off")
+FLAGS = ("--context", 8192, "--prefix-cache", "off", "--speculate", "off")
 
 
 def stall(policy, model):

@@ -28,7 +28,7 @@ def prompt(number, count):
 
 def record(model, tape):
     dice = random.Random(1)
-    with Server(model, "--record", tape, "--max-running", 8) as server:
+    with Server(model, "--record", tape, "--max-running", 8, "--speculate", "off") as server:
         def ask(number, tokens, answer):
             server.ok("/v1/completions", {"prompt": prompt(number, tokens), "max_tokens": answer, "ignore_eos": True})
         begin = time.monotonic()

@@ -39,7 +39,7 @@ BANNED = re.compile(r"\b(clock_gettime|gettimeofday|time@|nanosleep|pthread_crea
                     r"_ZNSt6chrono3_V212steady_clock3now|_ZNSt6thread|_ZNSt6chrono3_V212system_clock3now)")
 
 
-@pytest.mark.parametrize("floor", ["flow", "kv", "sched"])
+@pytest.mark.parametrize("floor", ["flow", "kv", "draft", "sched"])
 def test_the_archives_of_the_policy_know_no_clock_thread_file_or_chance(floor):
     archive = next(LIBRARIES.rglob(f"libcadans_{floor}.a"), None)
     if archive is None:

@@ -43,6 +43,7 @@ class StepRig {
         SamplingParams sampling;
         Constraint* constraint = nullptr;
         ConstraintState constraint_at = 0;
+        std::vector<TokenId> drafts;  ///< for verify()
     };
     Sequence sequence(uint64_t seed, uint32_t n) {
         Sequence s;
@@ -85,6 +86,47 @@ class StepRig {
             s.computed += item.computed;
             s.scores.insert(s.scores.end(), result.scores.begin() + item.scores_begin,
                             result.scores.begin() + item.scores_end);
+        }
+        return result;
+    }
+
+    /// One step: each sequence computes all it knows and its drafts behind it. Takes in what was accepted, tokens and
+    /// constraint, and forgets the drafts.
+    const StepResult& verify(const std::vector<Sequence*>& all) {
+        plan_.clear();
+        for (size_t i = 0; i < all.size(); i++) {
+            Sequence& s = *all[i];
+            StepItem item;
+            item.seq = SeqId{i};
+            item.drafts = static_cast<uint32_t>(s.drafts.size());
+            item.first = s.computed;
+            item.count = static_cast<uint32_t>(s.tokens.size() + s.drafts.size()) - s.computed;
+            item.phase = phase_of(static_cast<uint32_t>(s.tokens.size()), item.first, item.drafts);
+            s.tokens.insert(s.tokens.end(), s.drafts.begin(), s.drafts.end());
+            item.known = s.tokens;
+            item.sample = true;
+            item.sampling = &s.sampling;
+            item.constraint = s.constraint;
+            item.constraint_at = s.constraint_at;
+            item.group_count = groups_;
+            for (uint32_t g = 0; g < groups_; g++) item.pages[g] = {0, s.pages};
+            plan_.rows_by_phase[static_cast<uint8_t>(item.phase)] += item.count;
+            plan_.items.push_back(item);
+        }
+        executor_->submit(plan_);
+        const StepResult& result = *executor_->poll();
+        for (size_t i = 0; i < all.size(); i++) {
+            Sequence& s = *all[i];
+            const ItemResult& got = result.items[i];
+            s.tokens.resize(s.tokens.size() - s.drafts.size());
+            s.drafts.clear();
+            if (got.failed || got.stuck) continue;
+            s.computed += got.computed;
+            for (uint32_t t = got.accepted_begin; t < got.accepted_end; t++) {
+                s.tokens.push_back(result.accepted[t].token);
+                s.scores.push_back(result.accepted[t]);
+            }
+            if (s.constraint != nullptr) s.constraint_at = got.constraint_at;
         }
         return result;
     }

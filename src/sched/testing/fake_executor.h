@@ -97,9 +97,13 @@ inline std::string FakeExecutor::run_item(const StepItem& item, bool failed, Ste
         }
         got.scores_end = static_cast<uint32_t>(result.scores.size());
     }
-    if (item.sample && !failed) {
-        result.accepted.push_back({next_token(history, model.vocab_size), 0.0F, 0, {}});
+    // A draft stays if it is what the row before it draws.
+    for (uint32_t p = end - 1 - item.drafts; item.sample && !failed; p++) {
+        const TokenId next = next_token(prefix[p], model.vocab_size);
+        result.accepted.push_back({next, 0.0F, 0, {}});
         got.accepted_end++;
+        got.computed = p + 1 - item.first;
+        if (p + 1 == end || item.known[p + 1] != next) break;
     }
     result.items.push_back(got);
     return {};

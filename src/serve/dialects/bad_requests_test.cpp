@@ -72,6 +72,8 @@ const Bad kBad[] = {
     {kText, R"({"prompt": "a", "stream_options": 1})", "stream_options"},
     {kText, R"({"prompt": "a", "stream_options": {"include_usage": 1}})", "stream_options.include_usage"},
     {kText, R"({"prompt": "a", "priority": "urgent"})", "priority"},
+    {kText, R"({"prompt": "a", "speculate": "always"})", "speculate"},
+    {kText, R"({"prompt": "a", "speculate": true})", "speculate"},
     {kText, R"({"prompt": "a", "suffix": "b"})", "suffix"},
     {kText, R"({"prompt": "a", "grammar": "b"})", "grammar"},
     {kText, R"({"prompt": "a", "model": 5})", "model"},

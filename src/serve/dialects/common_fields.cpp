@@ -188,11 +188,23 @@ void read_keep_alive(FieldReader& reader, GenerationRequest& request) {
     request.keep_alive = *read;
 }
 
+void read_speculation(FieldReader& reader, GenerationRequest& request) {
+    const Json* field = reader.find("speculate");
+    if (field == nullptr) return;
+    const std::string name = field->is_string() ? field->get<std::string>() : std::string();
+    if (name == "auto") return void(request.speculation = Speculation::automatic);
+    if (name == "off") return void(request.speculation = Speculation::off);
+    if (name == "lookup") return void(request.speculation = Speculation::lookup);
+    if (name == "suffix") return void(request.speculation = Speculation::suffix);
+    reader.fail(wrong(reader.at("speculate"), "\"auto\", \"off\", \"lookup\" or \"suffix\" was expected", *field));
+}
+
 }  // namespace
 
 void read_asker(FieldReader& reader, GenerationRequest& request) {
     request.user = reader.string("user");
     request.cache_prompt = reader.boolean("cache_prompt", true);
+    read_speculation(reader, request);
     read_keep_alive(reader, request);
     const Json* priority = reader.find("priority");
     if (priority == nullptr) return;

@@ -44,7 +44,7 @@ Result<std::vector<TokenId>> read_token_ids(const Json& list, const text::Vocabu
 /// knows them. The model has a template. Errors name messages[i].
 Result<Conversation> read_messages(const Json& messages, const ServedModel& model, const ToolUse& tools = {});
 
-/// `priority`, `user`, `cache_prompt`, `keep_alive`.
+/// `priority`, `user`, `cache_prompt`, `speculate`, `keep_alive`.
 void read_asker(FieldReader& reader, GenerationRequest& request);
 
 /// top_k and repeat_last_n as people write them: 0 and -1 mean all.

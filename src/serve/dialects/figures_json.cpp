@@ -119,6 +119,12 @@ void write_cadans(JsonWriter& json, const RequestFacts& facts, const metrics::Fi
     json.key("speculation").object();
     json.key("drafted").number(figures.drafted);
     json.key("accepted").number(figures.accepted);
+    json.key("rejected").number(figures.drafted - figures.accepted);
+    json.key("wasted_ns").number(figures.receipt[metrics::Cause::speculation_waste]);
+    json.key("held").object();
+    for (uint32_t hold = 1; hold < kDraftHolds; hold++)
+        json.key(name(static_cast<DraftHold>(hold))).number(figures.draft_holds[hold]);
+    json.close();
     json.close();
     json.key("placement").text("local");
     json.key("workers").object();

@@ -99,6 +99,7 @@ struct GenerationRequest {
     std::string echoed;  ///< of `responses`: what its answer tells of the request, as members of a JSON object
     Priority priority = Priority::normal;
     std::string user;
+    Speculation speculation = Speculation::as_served;
     bool cache_prompt = true;  ///< llama-server's: false neither takes from cached prefixes nor leaves any
 };
 

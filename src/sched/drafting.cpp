@@ -1,0 +1,108 @@
+// What guesses do to a plan and what becomes of them: the scheduler's part in speculation.
+#include <algorithm>
+
+#include "base/check.h"
+#include "sched/chunk.h"
+#include "sched/scheduler.h"
+
+namespace cadans::sched {
+
+/// Who draws a token in this step with nothing but its one row is asked for guesses; as many as pay become rows. None
+/// in a step that reads a prompt: that one is filled to the gap already, and whoever waits for it would wait longer.
+void Scheduler::add_drafts() {
+    if (drafter_ == nullptr) return;
+    candidates_.clear();
+    candidate_items_.clear();
+    uint32_t tokens = 0;
+    bool reads = false, any = false;
+    for (uint32_t i = 0; i < plan_.items.size(); i++) {
+        const StepItem& item = plan_.items[i];
+        tokens += item.sample;
+        reads = reads || item.phase == Phase::prefill;
+        if (item.phase == Phase::prefill || !item.sample || item.score) continue;
+        Sequence& sequence = sequences_.find(item.seq)->second;
+        sequence.hold = sequence.guessed ? DraftHold::none : DraftHold::off;
+        if (!sequence.guessed) continue;
+        guess(sequence);
+        any = any || sequence.offered > 0;
+        if (sequence.offered > 0)
+            plan_.offers.push_back({item.seq, sequence.match, std::span(sequence.offer).first(sequence.offered)});
+        candidates_.push_back({.tally = &sequence.tally,
+                               .model = item.model,
+                               .first = item.first,
+                               .offered = sequence.offered,
+                               .match = sequence.match});
+        candidate_items_.push_back(i);
+    }
+    if (any && !reads) {
+        choose(tokens);
+    } else {
+        for (DraftCandidate& one : candidates_) one.hold = one.offered > 0 ? DraftHold::gap : DraftHold::no_guess;
+    }
+    for (size_t i = 0; i < candidates_.size(); i++) take_in(plan_.items[candidate_items_[i]], candidates_[i]);
+}
+
+/// Asks for what may follow, as far as it could be accepted: the last token is always drawn, never guessed, and behind
+/// an end nothing follows.
+void Scheduler::guess(Sequence& sequence) {
+    const uint32_t most = std::min(kMostDrafts, sequence.known_max - 1 - sequence.known_count());
+    const Guess got = drafter_->guess(sequence.request.seq, sequence.known, std::span(sequence.offer).first(most));
+    check(got.tokens <= most && (got.tokens == 0 || got.match > 0), "a guess fits what was asked for");
+    const auto& ends = sequence.request.end_tokens;
+    const auto begin = sequence.offer.begin(), end = begin + got.tokens;
+    const auto last =
+        std::find_if(begin, end, [&](TokenId token) { return std::binary_search(ends.begin(), ends.end(), token); });
+    sequence.offered = static_cast<uint32_t>(last - begin);
+    sequence.match = got.match;
+}
+
+void Scheduler::choose(uint32_t tokens) {
+    const std::span<const StepCost> costs = time_.costs();
+    shapes_.assign(costs.size(), StepShape{});
+    for (const StepItem& item : plan_.items)
+        if (index(item.model) < costs.size()) costs[index(item.model)].add(shapes_[index(item.model)], item);
+    const Micros planned = planned_step(house_.limits.gap, time_.margin());
+    choose_drafts(candidates_,
+                  {.costs = costs,
+                   .curves = time_.curves(),
+                   .shapes = shapes_,
+                   .tokens = tokens,
+                   .rows_left = house_.limits.max_rows - plan_.rows(),
+                   .within = time_for_step(planned, time_.predict(plan_))},
+                  draft_order_);
+}
+
+/// Puts the drafts that were chosen behind the item's row, as far as there are pages: nobody gives way for a guess.
+void Scheduler::take_in(StepItem& item, DraftCandidate& chosen) {
+    Sequence& sequence = sequences_.find(item.seq)->second;
+    sequence.hold = chosen.hold;
+    uint32_t drafts = chosen.taken;
+    const uint32_t held = sequence.pages.tokens_held(), known = sequence.known_count();
+    if (drafts > 0 && !sequence.pages.grow(known + drafts)) {
+        drafts = std::min(drafts, held - known);
+        sequence.hold = DraftHold::room;
+    }
+    if (drafts == 0) return;
+    plan_.rows_by_phase[static_cast<uint8_t>(item.phase)] -= item.count;
+    sequence.known.insert(sequence.known.end(), sequence.offer.begin(), sequence.offer.begin() + drafts);
+    sequence.drafted = drafts;
+    item.known = sequence.known;
+    item.drafts = drafts;
+    item.count += drafts;
+    item.phase = sequence.phase();
+    for (uint32_t group = 0; group < item.group_count; group++) item.pages[group] = sequence.pages.run(group);
+    plan_.rows_by_phase[static_cast<uint8_t>(item.phase)] += item.count;
+}
+
+/// After a step: what was drawn where something was guessed, as far as all before it had come.
+void Scheduler::learn_from(Sequence& sequence, const ItemResult& got, const StepResult& result) {
+    const uint32_t drawn = got.accepted_end - got.accepted_begin;
+    for (uint32_t i = 0; i < std::min(drawn, sequence.offered); i++) {
+        const bool came = result.accepted[got.accepted_begin + i].token == sequence.offer[i];
+        sequence.tally.learn(sequence.match + i, came);
+        if (!came) break;
+    }
+    sequence.offered = 0;
+}
+
+}  // namespace cadans::sched
