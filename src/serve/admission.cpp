@@ -1,6 +1,7 @@
 #include "serve/admission.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 
 #include "base/clock.h"
@@ -51,6 +52,16 @@ Status could_fit(const GenerationRequest& request, size_t bytes) {
     return Ok{};
 }
 
+// A template counts the messages that it was given; the client wants the place of the one that it sent.
+Error placed(Error error, const Conversation& conversation) {
+    constexpr std::string_view kCounted = "messages[";
+    if (!error.where.starts_with(kCounted)) return error;
+    size_t number = 0;
+    std::from_chars(error.where.data() + kCounted.size(), error.where.data() + error.where.size(), number);
+    error.where = number < conversation.places.size() ? conversation.places[number] : std::string();
+    return error;
+}
+
 Result<AdmittedPrompt> tokenize_chat(const GenerationRequest& request, bool& reasoning_open) {
     const ServedModel& model = *request.model;
     const auto& conversation = std::get<Conversation>(request.prompt);
@@ -63,7 +74,7 @@ Result<AdmittedPrompt> tokenize_chat(const GenerationRequest& request, bool& rea
     options.tools = conversation.tools;
     options.now_unix_seconds = unix_seconds();
     Result<std::vector<text::Segment>> segments = model.chat_template->render(conversation.messages, options);
-    if (!segments) return std::move(segments).error();
+    if (!segments) return placed(std::move(segments).error(), conversation);
     size_t bytes = 0;
     for (const text::Segment& segment : *segments) bytes += segment.text.size();
     if (Status fits = could_fit(request, bytes); !fits) return std::move(fits).error();
@@ -214,10 +225,14 @@ Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, 
     sequence.end_tokens = end_tokens(request);
     sequence.sampling = request.sampling;
     sequence.sampling.seed = out.seed;
-    Result<std::shared_ptr<Constraint>> constraint =
+    const Nanos asked = steady_now();
+    Result<std::shared_ptr<AnswerGrammar>> held =
         request.model->grammars->get(request.text_form, request.tools, lead_of(request, out));
-    if (!constraint) return std::move(constraint).error();
-    sequence.constraint = *std::move(constraint);
+    if (!held) return std::move(held).error();
+    if (*held != nullptr) record.made_mask({asked, steady_now()});
+    if (request.text_form.kind != TextForm::Kind::any)
+        out.after_thinking = (*held)->spaced() ? text::AfterThinking::spaced_form : text::AfterThinking::form;
+    sequence.constraint = *std::move(held);
     if (request.ignore_eos) forbid_end_tokens(request.model->tokenizer->vocabulary(), sequence.sampling.logit_bias);
     sequence.score_prompt = request.echo && request.logprobs;
     sequence.priority = request.priority;

@@ -373,5 +373,19 @@ TEST(chat, never_lets_content_become_control_tokens) {
     EXPECT_EQ(ends, 1u);
 }
 
+TEST(answers, compiling_a_form_is_part_of_the_mask_in_the_receipt) {
+    TestHouse house;
+    house.say("aaa");
+    const auto receipt = [&](const std::string& more) {
+        const ordered_json answer =
+            house.post("/v1/completions", R"({"prompt": "x", "max_tokens": 5)" + more + "}").json();
+        EXPECT_EQ(answer["choices"][0]["text"], "aaa");
+        return answer["cadans"]["receipt_ns"];
+    };
+    EXPECT_EQ(receipt("")["mask"], 0);
+    const ordered_json held = receipt(R"(, "regex": "(a|b){1,300}")");
+    EXPECT_GT(held["mask"], held["tokenize"]) << "a pattern's automaton takes longer than a letter's id";
+}
+
 }  // namespace
 }  // namespace cadans::serve

@@ -72,6 +72,8 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
     const bool conversation = std::holds_alternative<Conversation>(request_.prompt);
     if (request_.split_reasoning && conversation) options.reasoning = request_.model->reasoning;
     options.starts_inside = admitted.reasoning_open;
+    options.after_thinking = admitted.after_thinking;
+    options.calls = request_.tools.choice != ToolChoice::none;
     options.shows_control = !sequences_.empty() && sequences_.front().constraint != nullptr;
     choices_.reserve(sequences_.size());
     for (size_t i = 0; i < sequences_.size(); ++i) {

@@ -44,6 +44,8 @@ Closing Generation::close(metrics::Outcome outcome) {
         if (const std::optional<uint32_t> thinking = choice.stream.reasoning_tokens())
             closing.reasoning_tokens = closing.reasoning_tokens.value_or(0) + *thinking;
     }
+    if (request_.tools.choice != ToolChoice::none || request_.text_form.kind != TextForm::Kind::any)
+        request_.model->grammars->tidy();
     ledger_->metrics.count(record_, closing.figures);
     ledger_->board.done(record_.request(), metrics::kOutcomeNames[static_cast<size_t>(outcome)], now);
     remember(closing, outcome);

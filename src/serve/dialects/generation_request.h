@@ -36,6 +36,7 @@ using PromptIds = std::vector<TokenId>;
 /// Messages that a template is to render.
 struct Conversation {
     nlohmann::ordered_json messages;   ///< array of {"role", "content", …}, checked
+    std::vector<std::string> places;   ///< where each stands in the body, for errors; empty: nowhere that can be named
     nlohmann::ordered_json variables;  ///< more names for the template: an object or null
     nlohmann::ordered_json tools;      ///< those that it is to show; null: none
     bool add_generation_prompt = true;
