@@ -6,6 +6,7 @@
 
 #include "grammar/gbnf.h"
 #include "grammar/json_text.h"
+#include "grammar/lark.h"
 #include "grammar/matcher.h"
 #include "grammar/regex.h"
 #include "grammar/schema.h"
@@ -66,6 +67,8 @@ Result<RuleId> add_form(Rules& rules, const TextForm& form) {
             return grammar::add_regex(rules, form.source);
         case TextForm::Kind::gbnf:
             return grammar::add_gbnf(rules, form.source);
+        case TextForm::Kind::lark:
+            return grammar::add_lark(rules, form.source);
         case TextForm::Kind::choice: {
             Nfa body = rules.body();
             const Nfa::State end = body.add();
@@ -81,12 +84,13 @@ Result<RuleId> add_form(Rules& rules, const TextForm& form) {
 /// Whether texts of this form are what their source says down to the first byte; the others are JSON.
 bool begins_anyhow(const TextForm& form) {
     return form.kind == TextForm::Kind::regex || form.kind == TextForm::Kind::gbnf ||
-           form.kind == TextForm::Kind::choice;
+           form.kind == TextForm::Kind::lark || form.kind == TextForm::Kind::choice;
 }
 
-/// By itself, so that errors of GBNF name lines.
+/// By itself, so that errors of grammars name lines.
 Result<grammar::Grammar> compile_alone(const TextForm& form) {
     if (form.kind == TextForm::Kind::gbnf) return grammar::gbnf_grammar(form.source);
+    if (form.kind == TextForm::Kind::lark) return grammar::lark_grammar(form.source);
     Rules rules;
     Result<RuleId> text = add_form(rules, form);
     if (!text) return std::move(text).error();
