@@ -19,8 +19,11 @@ std::string spelling(const text::Vocabulary& vocabulary, std::optional<TokenId> 
 bool is_chat(const GenerationRequest& request) { return std::holds_alternative<Conversation>(request.prompt); }
 
 const char* prompt_field(const GenerationRequest& request) {
-    if (request.form == AnswerForm::responses) return "input";
-    const bool text = request.form == AnswerForm::completion || request.form == AnswerForm::ollama_generate;
+    if (request.form == AnswerForm::responses || request.form == AnswerForm::embeddings ||
+        request.form == AnswerForm::ollama_embed)
+        return "input";
+    const bool text = request.form == AnswerForm::completion || request.form == AnswerForm::ollama_generate ||
+                      request.form == AnswerForm::ollama_embeddings;
     return text ? "prompt" : "messages";
 }
 
@@ -202,7 +205,7 @@ Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, 
         // Too many answers in one call is the asker's to mend, not a body that is too large.
         if (error.code == ErrorCode::too_large) {
             error.code = ErrorCode::bad_input;
-            error.where = request.choices > 1 ? "n" : "prompt";
+            error.where = request.choices > 1 ? "n" : prompt_field(request);
         }
         return error;
     }
@@ -237,10 +240,14 @@ Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, 
     sequence.score_prompt = request.echo && request.logprobs;
     sequence.priority = request.priority;
     sequence.scope = scope;
-    sequence.cache_prompt = request.cache_prompt;
+    // Of a mean every row counts, so none may come from the cache.
+    sequence.cache_prompt = request.cache_prompt && (!request.embedding || request.embedding == Pooling::last);
     for (size_t i = 0; i < out.prompts.size(); ++i) {
         for (uint32_t choice = 0; choice < request.choices; ++choice) {
             sequence.prompt = out.prompts[i].ids;
+            if (request.embedding)
+                sequence.embedding =
+                    std::make_shared<Embedding>(*request.embedding, request.model->file.embedding_length);
             sequence.max_new_tokens = most[i];
             sequence.sampling.choice = choice;
             out.sequences.push_back(sequence);

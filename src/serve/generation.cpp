@@ -66,6 +66,7 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
                                   .return_token_ids = request_.return_token_ids,
                                   .prompt_tokens = prompt_tokens,
                                   .echoed = request_.echoed,
+                                  .base64 = request_.base64,
                                   .vocabulary = &vocabulary});
     TokenStreamOptions options;
     options.stop = request_.stop;
@@ -82,6 +83,7 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
                       .stream = {vocabulary, options},
                       .pending = {},
                       .calls = {},
+                      .embedding = sequences_[i].embedding,
                       .call_ids = {},
                       .reason = {}};
         const bool has_form = request_.text_form.kind != TextForm::Kind::any;
@@ -441,6 +443,7 @@ bool Generation::complete() const noexcept {
 
 metrics::Outcome Generation::outcome() const noexcept {
     if (failure_) return metrics::Outcome::error;
+    if (request_.embedding) return metrics::Outcome::stop;  // nothing was cut
     for (const Choice& choice : choices_)
         if (choice.reason == FinishReason::length) return metrics::Outcome::length;
     return metrics::Outcome::stop;
@@ -469,6 +472,7 @@ HttpReply Generation::reply() {
     std::vector<ChoiceText> texts;
     std::vector<FinishReason> reasons;
     for (Choice& choice : choices_) {
+        if (choice.embedding != nullptr) choice.pending.embedding = choice.embedding->vector;
         texts.push_back(std::move(choice.pending));
         reasons.push_back(*choice.reason);
     }

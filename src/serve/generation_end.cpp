@@ -106,7 +106,7 @@ std::string Generation::send_spans(const metrics::Figures& figures, metrics::Out
     if (!ledger_->spans.on()) return trace_parent_->trace_id;
     const bool chat = request_.form == AnswerForm::chat || request_.form == AnswerForm::ollama_chat ||
                       request_.form == AnswerForm::messages || request_.form == AnswerForm::responses;
-    const std::string operation = chat ? "chat" : "text_completion";
+    const std::string operation = request_.embedding ? "embeddings" : chat ? "chat" : "text_completion";
     Trace trace;
     trace.parent = trace_parent_;
     trace.state = trace_state_;

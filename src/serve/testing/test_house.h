@@ -35,6 +35,7 @@ inline text::Tokenizer test_tokenizer() {
 struct TestHouseOptions {
     ServerOptions server = {};
     uint32_t context = 4096;
+    uint32_t width = 2;
     uint32_t places = 64;
     bool load = true;
     bool chat_template = true;
@@ -80,6 +81,7 @@ class TestHouse {
         card.context_tokens = options_.context;
         card.trained_context_tokens = options_.context;
         card.file.architecture = "llama";
+        card.file.embedding_length = options_.width;
         server->ready({card}, *inbox, *fanout);
         while (get("/health/ready").status != 200) std::this_thread::yield();
     }
