@@ -223,6 +223,27 @@ TEST(answer_grammar, the_shelf_has_a_budget_and_keeps_the_last) {
     EXPECT_EQ(made(large, a), kept) << "what is in its bounds stays";
 }
 
+TEST(answer_grammar, when_an_answer_ends_the_shelf_keeps_its_budget_again) {
+    const text::Vocabulary vocabulary = vocabulary_of(text::small_bpe());
+    constexpr size_t kBudget = size_t{1} << 20;
+    GrammarShelf shelf(vocabulary, std::nullopt, CallStyle::tagged, kBudget);
+    const TextForm nested{.kind = Kind::gbnf, .source = "root ::= \"[\" root \"]\" | \"a\"", .field = "grammar"};
+    const auto idle = made(shelf, {.kind = Kind::regex, .source = "a+", .field = "regex"});
+    const auto grown = shelf.get(nested, {}, Lead::none);
+    ASSERT_TRUE(grown.has_value());
+    std::vector<uint64_t> bits((vocabulary.size() + 63) / 64);
+    ConstraintState at = (*grown)->start();
+    for (int depth = 0; depth < 100'000 && (*grown)->bytes() <= kBudget; depth++) {
+        ASSERT_TRUE((*grown)->allowed(at, bits));
+        at = (*grown)->after(at, *vocabulary.find("["));
+    }
+    EXPECT_GT((*grown)->bytes(), kBudget);
+    EXPECT_GT(idle.use_count(), 1) << "while it answers nobody looks";
+    shelf.tidy();
+    EXPECT_EQ(idle.use_count(), 1);
+    EXPECT_EQ(made(shelf, nested), *grown) << "the one asked for last stays";
+}
+
 TEST(answer_grammar, an_answer_that_needs_too_much_memory_fails_and_no_other) {
     const text::Vocabulary vocabulary = vocabulary_of(text::small_bpe());
     auto tokens = GrammarTokens::make(vocabulary, {});
