@@ -7,6 +7,7 @@
 
 #include "base/hex.h"
 #include "grammar/lark.h"
+#include "grammar/lark_characters.h"
 #include "grammar/lark_terminals.h"
 #include "grammar/schema.h"
 
@@ -145,12 +146,13 @@ Status LarkReader::directive() {
         if (options->find('"') != options->npos) return cannot("options of %llguidance are not supported");
         return Ok{};
     }
+    const std::string where = here();
     if (!skip("%ignore")) return cannot("of directives, %import, %ignore and %json are read");
     space(false);
     auto what = choice(true, 0);
     if (!what) return std::move(what).error();
     if (!ends_line()) return refuse("expected the end of the line");
-    ignored_.push_back(*std::move(what));
+    ignored_.push_back({*std::move(what), where});
     return Ok{};
 }
 
@@ -467,8 +469,9 @@ Status LarkReader::write() {
     const bool ignores = !ignored_.empty();
     RuleId ignored = 0;
     if (ignores) {
+        if (Status done = keeps_apart(); !done) return done;
         Pattern any{.kind = Pattern::Kind::choice};
-        any.parts = std::move(ignored_);
+        for (Ignored& one : ignored_) any.parts.push_back(std::move(one.pattern));
         ignored = rules_.add("ignored text");
         if (Status done = write_body(ignored, Pattern::repeated(std::move(any), 0, kIgnoredMax), "line 1"); !done)
             return done;
@@ -477,6 +480,26 @@ Status LarkReader::write() {
         Pattern pattern = without_left_recursion(one.rule, std::move(one.pattern));
         settle(pattern, ignores, ignored);
         if (Status done = write_body(one.rule, pattern, one.where); !done) return done;
+    }
+    return Ok{};
+}
+
+/// Lark ignores as much as it can. So that no text is read otherwise than it was written, nothing that is ignored may
+/// go on with a character with which a terminal begins.
+Status LarkReader::keeps_apart() const {
+    LarkCharacters characters(kIgnored);
+    for (const Definition& one : definitions_) characters.define(one.rule, one.pattern);
+    CodePointSet begins;
+    for (const Definition& one : definitions_) characters.add_first_of_terminals(one.pattern, begins);
+    for (const Ignored& one : ignored_) {
+        CodePointSet goes_on;
+        if (characters.longest(one.pattern) > 1) characters.add_all(one.pattern, goes_on);
+        if (characters.lost())
+            return unsupported("the terminals are too many to compare with what is ignored", one.where);
+        CodePointSet outside = begins.complement();
+        outside.add(goes_on.complement());
+        if (!outside.complement().ranges().empty())
+            return unsupported("what is ignored could go on with a character with which a terminal begins", one.where);
     }
     return Ok{};
 }

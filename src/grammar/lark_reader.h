@@ -72,15 +72,21 @@ class LarkReader {
 
     // Writing.
     Status write();
+    Status keeps_apart() const;
     void settle(Pattern& pattern, bool ignores, RuleId ignored) const;
     Status write_body(RuleId rule, const Pattern& pattern, const std::string& where);
 
     std::string_view whole_, rest_;
     const Limits& limits_;
     Rules& rules_;
+    struct Ignored {
+        Pattern pattern;
+        std::string where;
+    };
+
     std::map<std::string, Known> names_;
     std::vector<Definition> definitions_;
-    std::vector<Pattern> ignored_;
+    std::vector<Ignored> ignored_;
     size_t written_ = 0;
 };
 
