@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 
@@ -34,6 +35,22 @@ def tiny(family, weight_type, mix="1", untied=False, seed=1):
         subprocess.run([str(c) for c in command], check=True, stdout=subprocess.DEVNULL)
         draft.rename(path)
     return path
+
+
+def pooled(path, pooling):
+    """A copy of a model whose file names this pooling type, as llama.cpp's converters number them."""
+    made = path.with_name(f"{path.stem}-pooling{pooling}.gguf")
+    if not made.exists():
+        data, family = path.read_bytes(), path.name.split("-")[0].replace("llama3", "llama")
+        text = lambda s: struct.pack("<Q", len(s)) + s.encode()
+        entry = text(f"{family}.pooling_type") + struct.pack("<II", 4, pooling)
+        filler = text("general.filler") + struct.pack("<I", 8)
+        room = -(len(entry) + len(filler) + 8) % 32   # the tensors stay aligned
+        entries = struct.unpack_from("<Q", data, 16)[0]
+        draft = made.with_suffix(f".{os.getpid()}.draft")
+        draft.write_bytes(data[:16] + struct.pack("<Q", entries + 2) + entry + filler + text(" " * room) + data[24:])
+        draft.rename(made)
+    return made
 
 
 def toy_vocabulary():

@@ -57,6 +57,39 @@ TEST_P(Bits, do_not_depend_on_where_a_prompt_is_cut) {
     }
 }
 
+TEST_P(Bits, of_a_vector_do_not_depend_on_where_its_prompt_is_cut_nor_on_others) {
+    StepRig rig(GetParam(), 2, *kernels::choose_isa());
+    const uint32_t width = rig.model().spec().width;
+    for (const Pooling pooling : {Pooling::mean, Pooling::first, Pooling::last}) {
+        Embedding whole_at_once(pooling, width);
+        StepRig::Sequence reference = rig.sequence(1, kTokens);
+        reference.embedding = &whole_at_once;
+        rig.compute(reference, kTokens);
+        EXPECT_EQ(whole_at_once.rows, pooling == Pooling::mean ? kTokens : 1);
+        EXPECT_NE(whole_at_once.vector, std::vector<float>(width));
+        for (const uint32_t chunk : {1u, 7u, 32u, 100u}) {
+            Embedding cut(pooling, width), other(pooling, width);
+            StepRig::Sequence s = rig.sequence(1, kTokens), mate = rig.sequence(2, kTokens);
+            s.embedding = &cut;
+            mate.embedding = &other;
+            while (s.computed < kTokens) {
+                const uint32_t rows = std::min(chunk, kTokens - s.computed);
+                rig.step({&mate, &s}, {std::min(rows, 5u), rows});
+            }
+            ASSERT_EQ(std::memcmp(cut.vector.data(), whole_at_once.vector.data(), width * sizeof(float)), 0) << chunk;
+        }
+        // Preempted, it begins again.
+        StepRig::Sequence again = rig.sequence(1, kTokens);
+        Embedding twice(pooling, width);
+        again.embedding = &twice;
+        rig.step({&again}, {40});
+        again.computed = 0;
+        again.scores.clear();
+        rig.compute(again, 64);
+        EXPECT_EQ(std::memcmp(twice.vector.data(), whole_at_once.vector.data(), width * sizeof(float)), 0);
+    }
+}
+
 TEST_P(Bits, do_not_depend_on_who_else_is_in_the_step) {
     StepRig rig(GetParam(), 2, *kernels::choose_isa());
     const StepRig::Sequence reference = whole(rig, 1);

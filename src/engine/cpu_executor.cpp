@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/platform.h"
+#include "engine/pooling.h"
 
 namespace cadans::engine {
 
@@ -30,7 +31,8 @@ struct CpuExecutor::Resident {
         : model(m),
           arena(m.spec(), PageGroups::of(m.spec()), pages),
           forward(m, arena, k, pool, limits),
-          logits(size_t{kLogitRows} * m.spec().vocab) {
+          logits(size_t{kLogitRows} * m.spec().vocab),
+          pooled(m.spec().width) {
         batch.reserve(limits.max_rows, limits.max_items);
         items.reserve(limits.max_items);
         readings.reserve(limits.max_rows + limits.max_items);
@@ -43,6 +45,7 @@ struct CpuExecutor::Resident {
     KvArena arena;
     Forward forward;
     Aligned<float> logits;
+    Aligned<float> pooled;          ///< one row
     std::vector<Sampler> samplers;  ///< per thread
     Batch batch;
     std::vector<StepItem> items;  ///< this model's share of the plan
@@ -175,6 +178,10 @@ void CpuExecutor::run_model(Resident& resident, const StepPlan& plan, ModelId id
             resident.readings.push_back({last + d, mine, i, &result_.accepted.back(), d, true, true});
         }
         out.accepted_end = static_cast<uint32_t>(result_.accepted.size());
+        if (item.embedding != nullptr) {
+            const std::span<float> row(resident.pooled.data(), resident.model.spec().width);
+            if (!pool_rows(item, first_row, resident.forward, row)) out.failed = true;
+        }
         mine++;
     }
     if (std::ranges::any_of(resident.items, [](const StepItem& item) { return item.constraint != nullptr; })) {

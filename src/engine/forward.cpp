@@ -210,6 +210,11 @@ void Forward::ffn_block(uint32_t thread, const Batch& batch, uint32_t i) {
     add_to_stream(thread, rows, layer.post_ffn_norm);
 }
 
+void Forward::last_layer(uint32_t row, float* out) const {
+    k_.rms_norm(stream_.data() + size_t{row} * spec_.width, model_.output_norm().data(), spec_.width, spec_.rms_eps,
+                out);
+}
+
 void Forward::logits(std::span<const uint32_t> rows, float* out) {
     check(rows.size() <= kLogitRows, "at most kLogitRows rows of logits at once");
     const auto n = static_cast<uint32_t>(rows.size());

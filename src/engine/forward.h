@@ -36,6 +36,10 @@ class Forward {
     /// out [rows.size()][vocab] f32
     void logits(std::span<const uint32_t> rows, float* out);
 
+    /// A row of the last batch behind the last norm: what the head is multiplied with.
+    /// out [width] f32. Thread rule: between two runs, any
+    void last_layer(uint32_t row, float* out) const;
+
   private:
     void embed(uint32_t thread, const Batch& batch);
     void attention_block(uint32_t thread, const Batch& batch, uint32_t layer);

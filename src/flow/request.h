@@ -8,6 +8,7 @@
 #include "base/ids.h"
 #include "flow/constraint.h"
 #include "flow/drafter.h"
+#include "flow/embedding.h"
 #include "flow/sampling.h"
 
 namespace cadans {
@@ -32,6 +33,7 @@ struct SequenceRequest {
     std::vector<TokenId> end_tokens;  ///< ascending; drawing one ends the answer with `stop`
     SamplingParams sampling;
     std::shared_ptr<Constraint> constraint;  ///< null: anything may be said; shared by all answers that keep to it
+    std::shared_ptr<Embedding> embedding;    ///< not null: only the prompt's vector is asked for, max_new_tokens is 0
     bool score_prompt = false;               ///< report every prompt token's log-probability (echo)
     bool cache_prompt = true;                ///< take what is cached, and leave one's own pages for the next
     Speculation speculation = Speculation::as_served;

@@ -9,6 +9,7 @@
 #include "base/ids.h"
 #include "base/units.h"
 #include "flow/constraint.h"
+#include "flow/embedding.h"
 #include "flow/model_facts.h"
 #include "flow/phase.h"
 #include "flow/sampling.h"
@@ -36,6 +37,7 @@ struct StepItem {
     const SamplingParams* sampling = nullptr;
     Constraint* constraint = nullptr;  ///< null: any token may be drawn
     ConstraintState constraint_at = 0;
+    Embedding* embedding = nullptr;  ///< not null: its rows go there
     uint32_t group_count = 0;
     std::array<PageRun, kMaxPageGroups> pages{};  ///< per page group; hold room for every token up to first + count
 };

@@ -53,20 +53,39 @@ bool is_ascii(std::string_view text) {
     return !text.empty() && std::ranges::all_of(text, [](char c) { return static_cast<uint8_t>(c) <= kAsciiMost; });
 }
 
-/// How much of the mark stands at the end of `read`.
-size_t seen_of(std::string_view mark, std::string_view read) {
-    size_t length = std::min(mark.size(), read.size());
-    while (!read.ends_with(mark.substr(0, length))) length--;
-    return length;
+/// The longest end of `read` with which one of the words begins.
+std::string seen_of(const std::vector<std::string>& words, std::string_view read) {
+    for (size_t from = 0; from < read.size(); from++) {
+        const std::string_view end = read.substr(from);
+        if (std::ranges::any_of(words, [&](const std::string& word) { return word.starts_with(end); }))
+            return std::string(end);
+    }
+    return {};
 }
 
 }  // namespace
 
-Nfa::State add_text_until(Nfa& nfa, Nfa::State from, std::string_view mark, std::span<const std::string> not_first) {
-    check(is_ascii(mark) && std::ranges::all_of(not_first, is_ascii), "marks are ASCII");
-    std::vector<Nfa::State> seen;  // so many of the mark's bytes; the last: all
-    for (size_t i = 0; i <= mark.size(); i++) seen.push_back(nfa.add());
-    Wide wide(nfa, seen[0]);
+Nfa::State add_text_until(Nfa& nfa, Nfa::State from, std::string_view mark, const Forbidden& forbidden) {
+    const std::vector<std::string>& not_first = forbidden.first;
+    check(
+        is_ascii(mark) && std::ranges::all_of(not_first, is_ascii) && std::ranges::all_of(forbidden.anywhere, is_ascii),
+        "marks are ASCII");
+    std::vector<std::string> words = forbidden.anywhere;
+    words.emplace_back(mark);
+    // What stands at the end of the text and could become one of the words.
+    std::map<std::string, Nfa::State> seen = {{"", nfa.add()}};
+    for (const std::string& word : words)
+        for (size_t i = 1; i < word.size(); i++)
+            if (!seen.contains(word.substr(0, i))) seen[word.substr(0, i)] = nfa.add();
+    const Nfa::State end = nfa.add();
+    /// Where the text leads once it ends in `read`; nothing: it may not.
+    const auto behind = [&](const std::string& read) -> std::optional<Nfa::State> {
+        const std::string known = seen_of(words, read);
+        if (known == mark) return end;
+        const auto at = seen.find(known);
+        return at == seen.end() ? std::nullopt : std::optional(at->second);
+    };
+    Wide wide(nfa, seen[""]);
     /// The edges of one state: `next` says where a byte leads, nothing being nowhere.
     const auto add = [&](Nfa::State at, const std::function<std::optional<Nfa::State>(char)>& next) {
         wide.add(at);
@@ -78,11 +97,10 @@ Nfa::State add_text_until(Nfa& nfa, Nfa::State from, std::string_view mark, std:
             lo = hi + 1;
         }
     };
-    for (size_t i = 0; i < mark.size(); i++)
-        add(seen[i], [&](char byte) { return seen[seen_of(mark, std::string(mark.substr(0, i)) + byte)]; });
+    for (const auto& [read, at] : seen) add(at, [&](char byte) { return behind(read + byte); });
     if (not_first.empty()) {
-        nfa.join(from, seen[0]);
-        return seen.back();
+        nfa.join(from, seen[""]);
+        return end;
     }
     // What has been read behind the white space, as long as it could become what the text must not begin with.
     std::map<std::string, Nfa::State> begun = {{"", nfa.add()}};
@@ -93,13 +111,14 @@ Nfa::State add_text_until(Nfa& nfa, Nfa::State from, std::string_view mark, std:
         add(at, [&](char byte) -> std::optional<Nfa::State> {
             const std::string now = read + byte;
             if (std::ranges::find(not_first, now) != not_first.end()) return std::nullopt;
-            const size_t known = seen_of(mark, now);
-            if (const auto on = begun.find(now); on != begun.end() && known < mark.size()) return on->second;
+            const std::optional<Nfa::State> on = behind(now);
+            if (!on) return on;
+            if (const auto first = begun.find(now); first != begun.end() && on != end) return first->second;
             const bool still_space = read.empty() && kSpaces.find(byte) != kSpaces.npos;
-            return still_space ? at : seen[known];
+            return still_space ? std::optional(at) : on;
         });
     nfa.join(from, begun[""]);
-    return seen.back();
+    return end;
 }
 
 }  // namespace cadans::grammar

@@ -11,10 +11,10 @@ namespace cadans::grammar {
 namespace {
 
 /// Text, the mark, and "!".
-Result<Grammar> marked(std::string_view mark, std::vector<std::string> not_first = {}, bool free = false) {
+Result<Grammar> marked(std::string_view mark, const Forbidden& forbidden = {}, bool free = false) {
     Rules rules;
     Nfa text = rules.body();
-    text.accept(add_text_until(text, 0, mark, not_first));
+    text.accept(add_text_until(text, 0, mark, forbidden));
     const RuleId rule = rules.add("text", std::move(text));
     if (free) rules.set_free(rule);
     Nfa body = rules.body();
@@ -55,12 +55,22 @@ TEST(free_text, finds_marks_that_overlap_themselves) {
 }
 
 TEST(free_text, may_be_kept_from_beginning_in_some_way) {
-    const Result<Grammar> grammar = marked("<|go|>", {"{", "<think>"});
+    const Result<Grammar> grammar = marked("<|go|>", {.first = {"{", "<think>"}});
     ASSERT_TRUE(grammar.has_value());
     for (const char* text : {"a{<|go|>!", "<|go|>!", " \n<|go|>!", "é{<|go|>!", "\n a{<|go|>!", "<{<|go|>!", "<<|go|>!",
                              "<think<|go|>!", "<thin{<|go|>!", "a<think><|go|>!", " <|g{<|go|>!", "\v{<|go|>!"})
         EXPECT_TRUE(takes(*grammar, text)) << text;
     for (const char* text : {"{<|go|>!", "\n{<|go|>!", " \t\r\n{<|go|>!", "<think><|go|>!", " <think>a<|go|>!"})
+        EXPECT_FALSE(takes(*grammar, text)) << text;
+}
+
+TEST(free_text, may_be_kept_from_holding_other_marks) {
+    const Result<Grammar> grammar = marked("<|end|>", {.first = {"{"}, .anywhere = {"<|start|>", "<|return|>"}});
+    ASSERT_TRUE(grammar.has_value());
+    for (const char* text : {"<|end|>!", "a<|star<|end|>!", "<|st<|s|<|end|>!", "<|<|e<|end|>!", "a{<|return|<|end|>!"})
+        EXPECT_TRUE(takes(*grammar, text)) << text;
+    for (const char* text : {"<|start|><|end|>!", "a<|st<|start|>b<|end|>!", "<|e<|return|><|end|>!", " {<|end|>!",
+                             "<|end|><|end|>!", "<|start|>!"})
         EXPECT_FALSE(takes(*grammar, text)) << text;
 }
 

@@ -8,6 +8,7 @@
 
 #include "grammar/gbnf.h"
 #include "grammar/json_text.h"
+#include "grammar/lark.h"
 #include "grammar/matcher.h"
 #include "grammar/regex.h"
 #include "grammar/schema.h"
@@ -100,12 +101,81 @@ TEST(gbnf, refuses_and_names_the_line) {
     }
 }
 
+TEST(lark, reads_rules_and_terminals) {
+    expect_texts(lark_grammar("start: \"a\" b? | c // two ways\n  | \"x\"i \"..\" \nb: \"b\"+\n!c: D ~ 2..3 -> "
+                              "digits\nD.2: \"0\"..\"9\"\n"),
+                 {"a", "abb", "12", "123", "X..", "x.."}, {"b", "1", "1234", "ab1"});
+    expect_texts(
+        lark_grammar("start: \"[\" [item (\",\" item)*] \"]\"\nitem: /[a-c]{2}/ | W\nW: \"w\" | \"v\" D\nD: /\\d/\n"),
+        {"[]", "[ab]", "[ab,w,v1]"}, {"[ab,]", "[a]", "[v]"});
+    expect_texts(lark_grammar("%import common.SIGNED_NUMBER -> N\n%import common (WS, ESCAPED_STRING)\n%ignore WS\n"
+                              "start: value\n?value: N | ESCAPED_STRING | \"[\" [value (\",\" value)*] \"]\"\n"),
+                 {"1", "[1, -2.5e3 ,\"a\\\"b\"]", " [ \n1]"}, {"1 ", "[1,]", "\"a", "[1 2]"});
+    expect_texts(
+        lark_grammar(
+            "start: sum\nsum: sum \"+\" term | sum \"-\" term | term\nterm: term \"*\" D | D\nD: \"1\"|\"2\"\n"),
+        {"1", "1+2*1-2", "2*2*2"}, {"+1", "1+", "1++2"});
+    expect_texts(lark_grammar("%llguidance {}\nstart: \"let\" X \"=\" %json {\"type\": \"integer\", \"minimum\": "
+                              "3}\nX[capture]: /[a-z]/ \"_\"~2\n"),
+                 {"letx__=3", "lety__=12"}, {"letx__=2", "letx_=3"});
+    expect_texts(lark_grammar("start: /a.c/s \"\\x41\\u00e9\\\"\\n\" | /a\\/b/i"), {"a\ncA\u00e9\"\n", "A/b"},
+                 {"a/c", "acA"});
+}
+
+TEST(lark, patterns_are_pythons_on_the_safe_side) {
+    expect_texts(lark_grammar("start: /[]x]+\\w\\d(?P<n>\\-|\\\")/"), {"]xa1-", "xb2\""}, {"]\u00e91-", "x]1a"});
+    expect_texts(lark_grammar("start: /[^\\s,]+/"), {"a\u00e9"}, {"a b", "\u00a0", "\u0085", "\x1c"});
+    expect_texts(lark_grammar("start: /\\S\\W\\D/"), {"a-b", "\u00e9 x"}, {"\u0085-b", "a\u00e9b", "a-\u0663", "a-1"});
+    expect_texts(lark_grammar("start: /k[^s]x/i"), {"KaX", "kbx"}, {"kSx", "k\u017fx", "\u212aax"});
+    expect_texts(lark_grammar("start: /[^\\S\\n]/"), {" ", "\t"}, {"\n", "a", "\u0085"});
+}
+
+TEST(lark, refuses_and_names_the_line) {
+    for (const auto& [source, where] : std::initializer_list<std::pair<const char*, const char*>>{
+             {"start: x", "line 1"},
+             {"a: \"b\"", "line 1"},
+             {"start: \"a\"\nstart: \"b\"", "line 2"},
+             {"start: \"a", "line 1"},
+             {"start: /a", "line 1"},
+             {"start: (\"a\"", "line 1"},
+             {"start: \"a\" )", "line 1"},
+             {"start \"a\"", "line 1"},
+             {"start: a\na: b\nb: a \"x\" | \"y\"", "line 2"},
+             {"start: \"a\"\nB: start", "line 2"},
+             {"start: <|end|>", "line 1"},
+             {"\nstart: /a(?=b)/", "line 2"},
+             {"start: /^a/", "line 1"},
+             {"start: /[^\\w]/", "line 1"},
+             {"start: /a/x", "line 1"},
+             {"start: \"a\" ~ 3..2", "line 1"},
+             {"%import python.NAME\nstart: NAME", "line 1"},
+             {"%import common.NAMES\nstart: NAMES", "line 1"},
+             {"%declare X\nstart: X", "line 1"},
+             {"start: list{\"a\"}\nlist{x}: x", "line 1"},
+             {"start[temperature=1]: \"a\"", "line 1"},
+             {"start: %json {\"type\": \"thing\"}", "line 1"},
+             {"start: %json {\"a\": ", "line 1"},
+             {"start: \"b\"..\"a\"", "line 1"},
+             {"start: *", "line 1"},
+             {"start: \"\\q\"", "line 1"},
+             {"start: \"ls\" X\nX: \"x\"\n%ignore /#[^\\n]*/", "line 3"},
+             {"start: \"a\" NL\nNL: \"\\n\"\n%ignore W\nW: /[ \\n]/+", "line 3"},
+             {"start: start", "line 1"}}) {
+        const auto grammar = lark_grammar(source);
+        ASSERT_FALSE(grammar.has_value()) << source;
+        EXPECT_EQ(grammar.error().where, where) << source << " " << grammar.error().message;
+    }
+}
+
 TEST(grammar, refuses_giants_quickly) {
     const auto begin = std::chrono::steady_clock::now();
     EXPECT_FALSE(regex_grammar(std::string(60'000, '(') + std::string(60'000, ')')).has_value());
     EXPECT_FALSE(regex_grammar("(a|b)*a(a|b){90000}").has_value());
     EXPECT_FALSE(gbnf_grammar("root ::= " + std::string(60'000, '(') + "\"a\"" + std::string(60'000, ')')).has_value());
     EXPECT_FALSE(gbnf_grammar("root ::= ((((\"a\"{1000}){1000}){1000}){1000})").has_value());
+    EXPECT_FALSE(lark_grammar("start: " + std::string(60'000, '(') + "\"a\"" + std::string(60'000, ')')).has_value());
+    EXPECT_FALSE(lark_grammar("start: (((\"a\" ~ 1000) ~ 1000) ~ 1000) ~ 1000").has_value());
+    EXPECT_FALSE(lark_grammar("start: %json " + std::string(60'000, '[')).has_value());
     std::string nested = "1";
     for (int i = 0; i < 40'000; i++) nested = std::string("[") + nested + "]";
     EXPECT_FALSE(schema_text_grammar("{\"const\": " + nested + "}").has_value());

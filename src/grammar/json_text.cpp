@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "grammar/text_automaton.h"
 
 namespace cadans::grammar {
@@ -70,6 +72,14 @@ std::string json_string(std::string_view text) {
     return out + "\"";
 }
 
+std::string bare_name(std::string_view name) {
+    const bool good = !name.empty() && std::ranges::all_of(name, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+               c == '-' || c == '$' || static_cast<uint8_t>(c) >= 0x80;
+    });
+    return good ? std::string(name) : std::string();
+}
+
 void add_json_escape(Nfa& nfa, Nfa::State from, Nfa::State to) {
     for (const char c : {'"', '\\', '/', 'b', 'f', 'n', 'r', 't'})
         nfa.bytes(from, static_cast<uint8_t>(c), static_cast<uint8_t>(c), to);
@@ -109,6 +119,7 @@ RuleId JsonRules::make(int which, std::string name, Nfa (JsonRules::*body)()) {
 }
 
 RuleId JsonRules::space() { return make(kSpace, "white space", &JsonRules::space_body); }
+RuleId JsonRules::name() { return quote_.empty() ? string() : make(kName, "any name", &JsonRules::name_body); }
 RuleId JsonRules::string() { return make(kString, "any string", &JsonRules::string_body); }
 RuleId JsonRules::integer() { return make(kInteger, "any integer", &JsonRules::integer_body); }
 RuleId JsonRules::number() { return make(kNumber, "any number", &JsonRules::number_body); }
@@ -136,7 +147,16 @@ Nfa JsonRules::space_body() {
 
 Nfa JsonRules::string_body() {
     Nfa nfa = rules_.body();
-    nfa.accept(TextAutomaton::anything().add_json_string(nfa, 0));
+    if (quote_.empty())
+        nfa.accept(TextAutomaton::anything().add_json_string(nfa, 0));
+    else
+        nfa.accept(TextAutomaton::without(quote_).add_quoted(nfa, 0, quote_));
+    return nfa;
+}
+
+Nfa JsonRules::name_body() {
+    Nfa nfa = rules_.body();
+    nfa.accept(TextAutomaton::bare_names().add_raw(nfa, 0));
     return nfa;
 }
 
@@ -176,7 +196,7 @@ Nfa JsonRules::object_body() {
     Nfa nfa = rules_.body();
     const Nfa::State first = nfa.call(nfa.literal(0, "{"), space()), key = nfa.add(), end = nfa.add();
     nfa.join(first, key);
-    const Nfa::State colon = nfa.literal(nfa.call(key, string()), ":"), value_at = nfa.add();
+    const Nfa::State colon = nfa.literal(nfa.call(key, name()), ":"), value_at = nfa.add();
     nfa.join(colon, value_at);
     nfa.bytes(colon, ' ', ' ', value_at);
     const Nfa::State behind = nfa.call(value_at, value());

@@ -21,6 +21,8 @@ inline constexpr std::array<uint8_t, 34> kJsonEscaped = [] {
 
 std::string json_escape(uint8_t c);              ///< the shortest escape: \n, or \u001f
 std::string json_string(std::string_view text);  ///< with its quotes, escaped no more than JSON demands
+/// How SchemaOptions::quote spells a name; empty: it cannot.
+std::string bare_name(std::string_view name);
 
 /// All that may follow a \ in a JSON string, surrogate pairs complete, lone surrogates never.
 void add_json_escape(Nfa& nfa, Nfa::State from, Nfa::State to);
@@ -34,10 +36,12 @@ inline constexpr uint32_t kDigitsMax = 18;
 /// The shared rules, each made when it is first asked for. Thread rule: one thread; borrows the rules
 class JsonRules {
   public:
-    explicit JsonRules(Rules& rules) : rules_(rules) {}
+    /// quote  as SchemaOptions::quote
+    explicit JsonRules(Rules& rules, std::string quote = {}) : rules_(rules), quote_(std::move(quote)) {}
 
     RuleId space();    ///< between parts; may be empty
     RuleId string();   ///< any string
+    RuleId name();     ///< any name of a member
     RuleId integer();  ///< any integer, without point and exponent
     RuleId number();
     RuleId value();   ///< any value
@@ -45,10 +49,11 @@ class JsonRules {
     RuleId array();
 
   private:
-    enum { kSpace, kString, kInteger, kNumber, kValue, kObject, kArray, kCount };
+    enum { kSpace, kString, kName, kInteger, kNumber, kValue, kObject, kArray, kCount };
     RuleId make(int which, std::string name, Nfa (JsonRules::*body)());
     Nfa space_body();
     Nfa string_body();
+    Nfa name_body();
     Nfa integer_body();
     Nfa number_body();
     Nfa value_body();
@@ -56,6 +61,7 @@ class JsonRules {
     Nfa array_body();
 
     Rules& rules_;
+    std::string quote_;
     std::array<RuleId, kCount> made_{};
     std::array<bool, kCount> known_{};
 };

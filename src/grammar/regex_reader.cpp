@@ -1,6 +1,7 @@
 // The reader of regular expressions.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "base/hex.h"
@@ -15,11 +16,18 @@ const CodePointSet kDigits = {{'0', '9'}};
 const CodePointSet kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 const CodePointSet kSpace = {{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
                              {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+// Of Python's \s and other libraries': what all of them have, and what only some have.
+const CodePointSet kSureSpace = {{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},
+                                 {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
+                                 {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}};
+const CodePointSet kDoubtfulSpace = {{0x1C, 0x1F}, {0x85, 0x85}, {0xFEFF, 0xFEFF}};
+const CodePointSet kAscii = {{0, 0x7F}};
 const CodePointSet kLineEnds = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 
 class Reader {
   public:
-    Reader(std::string_view source, const Limits& limits) : whole_(source), rest_(source), limits_(limits) {}
+    Reader(std::string_view source, const Limits& limits, RegexFlags flags)
+        : whole_(source), rest_(source), limits_(limits), flags_(flags) {}
 
     Result<Pattern> read() {
         if (whole_.size() > limits_.source_bytes) return refuse("the pattern is too long");
@@ -86,6 +94,7 @@ class Reader {
     }
 
     Result<Pattern> anchored(Pattern anchor) {
+        if (flags_.python) return cannot("^ and $ are not supported here: a terminal is matched as a whole");
         if (quantifier_follows()) return refuse("nothing to repeat");
         return anchor;
     }
@@ -120,24 +129,25 @@ class Reader {
         if (quantifier_follows()) return refuse("nothing to repeat");
         if (skip("(")) return group(depth);
         if (skip("[")) return bracket();
-        if (skip(".")) return Pattern::of(kLineEnds.complement());
+        if (skip(".")) return Pattern::of(flags_.dot_all ? CodePointSet{{0, kCodePointMax}} : kLineEnds.complement());
         if (rest_[0] == ']' || rest_[0] == '}') return refuse("a closing bracket without its opening one");
         if (skip("\\")) {
             if (rest_.empty()) return refuse("a \\ at the end");
             if (rest_[0] == 'b' || rest_[0] == 'B') return cannot("\\b and \\B are not supported");
             if (rest_[0] >= '1' && rest_[0] <= '9') return cannot("back references are not supported");
             if (rest_[0] == 'k') return cannot("back references are not supported");
-            auto set = escape(false);
+            auto set = escape(false, false);
             if (!set) return set.error();
-            return Pattern::of(*std::move(set));
+            return Pattern::of(cased(*std::move(set)));
         }
         const int64_t c = take_character(rest_);
         if (c < 0) return refuse("not valid UTF-8");
-        return Pattern::of({{static_cast<uint32_t>(c), static_cast<uint32_t>(c)}});
+        return Pattern::of(cased(one(static_cast<uint32_t>(c))));
     }
 
     Result<Pattern> group(uint32_t depth) {
         if (skip("?")) {
+            if (flags_.python && rest_.starts_with("P<")) skip("P");
             if (skip("<") && !rest_.empty() && rest_[0] != '=' && rest_[0] != '!') {
                 const size_t end = rest_.find('>');
                 if (end == std::string_view::npos || end == 0) return refuse("a group's name has no end");
@@ -152,6 +162,47 @@ class Reader {
     }
 
     static CodePointSet one(uint32_t c) { return {{c, c}}; }
+    static CodePointSet both(const CodePointSet& a, const CodePointSet& b) {
+        CodePointSet out = a.complement();
+        out.add(b.complement());
+        return out.complement();
+    }
+    static CodePointSet either(const CodePointSet& a, const CodePointSet& b) {
+        CodePointSet out = a;
+        out.add(b);
+        return out;
+    }
+
+    /// With the other case of each ASCII letter, where case does not count.
+    CodePointSet cased(CodePointSet set) const {
+        if (!flags_.any_case) return set;
+        CodePointSet others;
+        for (const CodePointRange range : set.ranges())
+            for (uint32_t c = std::max<uint32_t>(range.lo, 'A'); c <= std::min<uint32_t>(range.hi, 'z'); c++)
+                if ((c >= 'a') || c <= 'Z') others.add(c ^ 0x20, c ^ 0x20);
+        set.add(others);
+        return set;
+    }
+
+    /// \d \w \s and their opposites as Python has them, or what is surely in them; in a class that is negated, whatever
+    /// could be in them.
+    Result<CodePointSet> python_class(char c, bool negated) const {
+        const CodePointSet& ascii = c == 'd' || c == 'D' ? kDigits : kWord;
+        switch (c) {
+            case 's':
+                return negated ? either(kSureSpace, kDoubtfulSpace) : kSureSpace;
+            case 'S':
+                return negated ? kSureSpace.complement() : either(kSureSpace, kDoubtfulSpace).complement();
+            case 'd':
+            case 'w':
+                if (negated) break;
+                return CodePointSet(ascii);
+            default:
+                if (negated) return ascii.complement();
+                return both(ascii.complement(), kAscii);
+        }
+        return cannot("\\d and \\w in a class that is negated are not supported: write the characters");
+    }
 
     Result<uint32_t> hex(size_t digits) {
         uint32_t value = 0;
@@ -184,9 +235,12 @@ class Reader {
     }
 
     /// What stands behind a \.
-    Result<CodePointSet> escape(bool in_class) {
+    Result<CodePointSet> escape(bool in_class, bool negated) {
         const char c = rest_[0];
         rest_.remove_prefix(1);
+        if (flags_.python && std::string_view("dDwWsS").find(c) != std::string_view::npos)
+            return python_class(c, negated);
+        if (flags_.python && c == 'a') return one('\a');
         switch (c) {
             case 'd':
                 return CodePointSet(kDigits);
@@ -241,10 +295,10 @@ class Reader {
         return one(static_cast<uint8_t>(c));
     }
 
-    Result<CodePointSet> class_member() {
+    Result<CodePointSet> class_member(bool negated) {
         if (skip("\\")) {
             if (rest_.empty()) return refuse("a [ without its ]");
-            return escape(true);
+            return escape(true, negated);
         }
         const int64_t c = take_character(rest_);
         if (c < 0) return refuse("not valid UTF-8");
@@ -254,14 +308,15 @@ class Reader {
     Result<Pattern> bracket() {
         const bool negated = skip("^");
         CodePointSet set;
+        if (flags_.python && skip("]")) set.add(']', ']');
         while (true) {
             if (rest_.empty()) return refuse("a [ without its ]");
             if (skip("]")) break;
-            auto low = class_member();
+            auto low = class_member(negated);
             if (!low) return low.error();
             if (rest_.size() > 1 && rest_[0] == '-' && rest_[1] != ']') {
                 rest_.remove_prefix(1);
-                auto high = class_member();
+                auto high = class_member(negated);
                 if (!high) return high.error();
                 const auto& a = low->ranges();
                 const auto& b = high->ranges();
@@ -273,15 +328,25 @@ class Reader {
             set.add(*low);
         }
         set.tidy();
-        return Pattern::of(negated ? set.complement() : set);
+        set = cased(std::move(set));
+        if (!negated) return Pattern::of(std::move(set));
+        if (flags_.any_case) {
+            if (!set.ranges().empty() && set.ranges().back().hi > 0x7F)
+                return cannot("what is beyond ASCII, without regard to case, in a class that is negated");
+            set.add({{0x17F, 0x17F}, {0x212A, 0x212A}});  // other cases of s and k
+        }
+        return Pattern::of(set.complement());
     }
 
     std::string_view whole_, rest_;
     const Limits& limits_;
+    RegexFlags flags_;
 };
 
 }  // namespace
 
-Result<Pattern> read_regex(std::string_view source, const Limits& limits) { return Reader(source, limits).read(); }
+Result<Pattern> read_regex(std::string_view source, const Limits& limits, RegexFlags flags) {
+    return Reader(source, limits, flags).read();
+}
 
 }  // namespace cadans::grammar

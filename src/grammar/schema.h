@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 #include "grammar/grammar.h"
@@ -12,6 +13,10 @@ struct SchemaOptions {
     /// Whether an object may have properties that its schema does not name but allows by saying nothing. Off: such are
     /// written only where `additionalProperties` or `patternProperties` ask for them, or no property is named at all.
     bool undeclared_properties = false;
+    /// Empty: values are JSON. Else they are JSON whose strings stand between two of these as they are, without escapes
+    /// and without this mark inside, and whose names are bare: of letters, digits, _ . - $ and what is beyond ASCII.
+    /// ASCII, of at least two characters.
+    std::string quote = {};
 };
 
 /// Drafts 7 and 2020-12; without `$schema` it is 2020-12. What the grammar writes always validates; it does not write

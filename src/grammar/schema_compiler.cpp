@@ -104,7 +104,12 @@ void SchemaCompiler::add_literal(Nfa& nfa, Nfa::State from, const Json& value, N
         return behind;
     };
     if (!value.is_structured()) {
-        const std::string text = value.is_string() ? json_string(value.get_ref<const std::string&>()) : value.dump();
+        std::string text = value.is_string() ? json_string(value.get_ref<const std::string&>()) : value.dump();
+        if (const std::string& quote = options_.quote; value.is_string() && !quote.empty()) {
+            const auto& plain = value.get_ref<const std::string&>();
+            if (plain.find(quote) != plain.npos) return;  // it cannot be spelled, so it is not written
+            text = quote + plain + quote;
+        }
         nfa.join(nfa.literal(from, text), to);
         return;
     }
@@ -113,7 +118,9 @@ void SchemaCompiler::add_literal(Nfa& nfa, Nfa::State from, const Json& value, N
     for (const auto& [key, inner] : value.items()) {
         if (!first) from = nfa.call(nfa.literal(from, ","), json_.space());
         if (value.is_object()) {
-            const Nfa::State colon = nfa.literal(from, json_string(key) + ":");
+            const std::string name = options_.quote.empty() ? json_string(key) : bare_name(key);
+            if (name.empty()) return;
+            const Nfa::State colon = nfa.literal(from, name + ":");
             from = nfa.add();
             nfa.join(colon, from);
             nfa.bytes(colon, ' ', ' ', from);
@@ -238,7 +245,7 @@ Status SchemaCompiler::compare_branches(const Choice& choice, const std::vector<
 
 Result<Grammar> schema_grammar(const nlohmann::ordered_json& schema, SchemaOptions options, const Limits& limits) {
     Rules rules(limits);
-    auto root = add_schema(rules, schema, options);
+    auto root = add_schema(rules, schema, std::move(options));
     if (!root) return std::move(root).error();
     return rules.compile(*root);
 }
@@ -246,7 +253,7 @@ Result<Grammar> schema_grammar(const nlohmann::ordered_json& schema, SchemaOptio
 Result<RuleId> add_schema(Rules& rules, const nlohmann::ordered_json& schema, SchemaOptions options) {
     auto document = SchemaDocument::open(schema, rules.limits());
     if (!document) return std::move(document).error();
-    return SchemaCompiler(*document, options, rules).write();
+    return SchemaCompiler(*document, std::move(options), rules).write();
 }
 
 Result<Grammar> schema_text_grammar(std::string_view schema, SchemaOptions options, const Limits& limits) {
@@ -262,7 +269,7 @@ Result<Grammar> schema_text_grammar(std::string_view schema, SchemaOptions optio
     if (deepest > size_t{limits.depth} * 16) return bad_input("the schema is nested too deep", "#");
     const Json parsed = Json::parse(schema, nullptr, false);
     if (parsed.is_discarded()) return bad_input("the schema is not valid JSON", "#");
-    return schema_grammar(parsed, options, limits);
+    return schema_grammar(parsed, std::move(options), limits);
 }
 
 }  // namespace cadans::grammar

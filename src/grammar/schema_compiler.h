@@ -27,7 +27,11 @@ class SchemaCompiler {
     using Places = std::vector<Place>;  // ascending, each once
 
     SchemaCompiler(SchemaDocument& document, SchemaOptions options, Rules& rules)
-        : document_(document), options_(options), limits_(rules.limits()), rules_(rules), json_(rules) {}
+        : document_(document),
+          options_(std::move(options)),
+          limits_(rules.limits()),
+          rules_(rules),
+          json_(rules, options_.quote) {}
 
     /// Writes all its rules; the schema's own is the one to call.
     Result<RuleId> write();
@@ -61,6 +65,8 @@ class SchemaCompiler {
     // schema_scalars.cpp: strings and numbers
     Result<const TextAutomaton*> searched(const std::string& pattern, Place place, std::string_view keyword);
     Result<std::optional<TextAutomaton>> text(const Facts& facts);  // none: any string
+    Result<TextAutomaton> spellable(const TextAutomaton& texts, Place place) const;
+    Nfa::State add_spelled(Nfa& nfa, Nfa::State from, const TextAutomaton& texts) const;
     Status add_string(Nfa& nfa, Nfa::State end, const Facts& facts);
     Status add_numbers(Nfa& nfa, Nfa::State end, const Facts& facts);
 

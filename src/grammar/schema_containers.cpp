@@ -156,8 +156,12 @@ Result<SchemaCompiler::Members> SchemaCompiler::members(const Facts& facts) {
             out.never |= required;
             continue;
         }
+        const std::string spelled = options_.quote.empty() ? json_string(name) : bare_name(name);
+        if (spelled.empty())
+            return unsupported("the way in which this model writes calls has no spelling for this name",
+                               document_.name(place) + "/properties/" + escaped(name));
         Nfa key = rules_.body();
-        const Nfa::State behind = key.literal(0, json_string(name));
+        const Nfa::State behind = key.literal(0, spelled);
         const RuleId rule =
             member(std::move(key), behind, document_.name(place) + "/properties/" + escaped(name), value(*schemas));
         out.declared.push_back({rule, required});
@@ -214,7 +218,7 @@ Status SchemaCompiler::add_undeclared(const Facts& facts, const std::vector<std:
         Nfa key = rules_.body();
         Nfa::State behind = 0;
         if (named.empty() && patterns.empty() && !*allowed) {
-            behind = key.call(0, json_.string());
+            behind = key.call(0, json_.name());
         } else {
             TextAutomaton all = TextAutomaton::words(named).complement();
             const auto also = [&](const TextAutomaton& other) -> Status {
@@ -230,9 +234,11 @@ Status SchemaCompiler::add_undeclared(const Facts& facts, const std::vector<std:
                 if (!found) return std::move(found).error();
                 if (Status done = also(which >> i & 1 ? **found : (*found)->complement()); !done) return done;
             }
+            if (!options_.quote.empty())
+                if (Status done = also(TextAutomaton::bare_names()); !done) return done;
             if (all.empty()) continue;
             Nfa body = rules_.body();
-            body.accept(all.add_json_string(body, 0));
+            body.accept(options_.quote.empty() ? all.add_json_string(body, 0) : all.add_raw(body, 0));
             behind = key.call(0, rules_.add(document_.name(place), std::move(body)));
             if (Status done = fits(place); !done) return done;
         }

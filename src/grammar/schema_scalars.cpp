@@ -53,6 +53,18 @@ Result<std::optional<TextAutomaton>> SchemaCompiler::text(const Facts& facts) {
     return all;
 }
 
+/// Those that the notation can spell.
+Result<TextAutomaton> SchemaCompiler::spellable(const TextAutomaton& texts, Place place) const {
+    if (options_.quote.empty()) return texts;
+    auto both = TextAutomaton::intersection(texts, TextAutomaton::without(options_.quote), limits_);
+    if (!both) return Error{both.error().code, both.error().message, document_.name(place)};
+    return both;
+}
+
+Nfa::State SchemaCompiler::add_spelled(Nfa& nfa, Nfa::State from, const TextAutomaton& texts) const {
+    return options_.quote.empty() ? texts.add_json_string(nfa, from) : texts.add_quoted(nfa, from, options_.quote);
+}
+
 Status SchemaCompiler::add_string(Nfa& nfa, Nfa::State end, const Facts& facts) {
     const uint64_t most = std::min<uint64_t>(facts.length_max, limits_.string_characters_max);
     std::string key =
@@ -63,9 +75,11 @@ Status SchemaCompiler::add_string(Nfa& nfa, Nfa::State end, const Facts& facts) 
         auto automaton = text(facts);
         if (!automaton) return std::move(automaton).error();
         if (*automaton) {
-            Nfa body = rules_.body();
-            body.accept((*automaton)->add_json_string(body, 0));
             const Place place = facts.places.empty() ? 0 : facts.places[0];
+            auto texts = spellable(**automaton, place);
+            if (!texts) return std::move(texts).error();
+            Nfa body = rules_.body();
+            body.accept(add_spelled(body, 0, *texts));
             at->second = rules_.add(document_.name(place), std::move(body));
             if (Status done = fits(place); !done) return done;
         } else {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/check.h"
+
 namespace cadans::grammar {
 namespace {
 
@@ -240,6 +242,24 @@ Result<TextAutomaton> TextAutomaton::intersection(const TextAutomaton& a, const 
         }
     }
     return out;
+}
+
+TextAutomaton TextAutomaton::without(std::string_view word) {
+    std::string pattern;
+    for (const char c : word) pattern += {'[', c, ']'};
+    const auto read = read_regex(pattern);
+    check(read.has_value(), "a mark is a pattern");
+    const auto found = of(*read, true, Limits{});
+    check(found.has_value(), "a mark has few states");
+    return found->complement();
+}
+
+TextAutomaton TextAutomaton::bare_names() {
+    const auto read = read_regex("[A-Za-z0-9_.$\\-\\u0080-\\u{10FFFF}]+");
+    check(read.has_value(), "names are a pattern");
+    const auto all = of(*read, false, Limits{});
+    check(all.has_value(), "names have few states");
+    return *all;
 }
 
 TextAutomaton TextAutomaton::complement() const {

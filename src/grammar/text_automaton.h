@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -30,6 +31,9 @@ class TextAutomaton {
     static TextAutomaton anything();
     static TextAutomaton lengths(uint32_t min, uint32_t max);        ///< max may be Nfa::kEndless
     static TextAutomaton words(std::span<const std::string> words);  ///< exactly these, of valid UTF-8
+    /// In which it does not occur. It is of printable ASCII but brackets, ^ - and backslash.
+    static TextAutomaton without(std::string_view word);
+    static TextAutomaton bare_names();  ///< as SchemaOptions::quote has them
 
     /// The texts that a pattern matches as a whole, or, with `search`, that hold a match anywhere, as JSON Schema's
     /// `pattern` means it. ^ and $ are the text's ends.
@@ -50,6 +54,10 @@ class TextAutomaton {
     /// A JSON string with its quotes: escaped where JSON demands it, else as UTF-8; where any character may come, every
     /// escape that JSON knows, surrogate pairs as one character, lone surrogates never. Gives the end.
     Nfa::State add_json_string(Nfa& nfa, Nfa::State from) const;
+    /// Between two of these quotes, as it is: no text may hold the quote. Gives the end.
+    Nfa::State add_quoted(Nfa& nfa, Nfa::State from, std::string_view quote) const {
+        return nfa.literal(add_raw(nfa, nfa.literal(from, quote)), quote);
+    }
 
   private:
     std::vector<State> states_;

@@ -26,7 +26,7 @@ enum class Cause : uint8_t {
     speculation_waste,  ///< its drafts that were not accepted
     recompute,          ///< what a preemption had lost was computed again
     sample_and_text,    ///< tokens became text on the wire
-    mask,               ///< a grammar's mask was made
+    mask,               ///< a grammar was compiled, or its mask made
     client_slow,        ///< the client did not read
     scheduler,          ///< the rest: planning and hand-over between threads
 };

@@ -386,6 +386,7 @@ void Scheduler::add_item(Sequence& sequence, uint32_t rows) {
     item.sampling = &sequence.request.sampling;
     item.constraint = sequence.request.constraint.get();
     item.constraint_at = sequence.constraint_at;
+    item.embedding = sequence.request.embedding.get();
     item.group_count = sequence.pages.groups();
     for (uint32_t group = 0; group < item.group_count; group++) {
         item.pages[group] = sequence.pages.run(group);

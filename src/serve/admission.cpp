@@ -1,6 +1,7 @@
 #include "serve/admission.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 
 #include "base/clock.h"
@@ -18,8 +19,11 @@ std::string spelling(const text::Vocabulary& vocabulary, std::optional<TokenId> 
 bool is_chat(const GenerationRequest& request) { return std::holds_alternative<Conversation>(request.prompt); }
 
 const char* prompt_field(const GenerationRequest& request) {
-    if (request.form == AnswerForm::responses) return "input";
-    const bool text = request.form == AnswerForm::completion || request.form == AnswerForm::ollama_generate;
+    if (request.form == AnswerForm::responses || request.form == AnswerForm::embeddings ||
+        request.form == AnswerForm::ollama_embed)
+        return "input";
+    const bool text = request.form == AnswerForm::completion || request.form == AnswerForm::ollama_generate ||
+                      request.form == AnswerForm::ollama_embeddings;
     return text ? "prompt" : "messages";
 }
 
@@ -51,6 +55,16 @@ Status could_fit(const GenerationRequest& request, size_t bytes) {
     return Ok{};
 }
 
+// A template counts the messages that it was given; the client wants the place of the one that it sent.
+Error placed(Error error, const Conversation& conversation) {
+    constexpr std::string_view kCounted = "messages[";
+    if (!error.where.starts_with(kCounted)) return error;
+    size_t number = 0;
+    std::from_chars(error.where.data() + kCounted.size(), error.where.data() + error.where.size(), number);
+    error.where = number < conversation.places.size() ? conversation.places[number] : std::string();
+    return error;
+}
+
 Result<AdmittedPrompt> tokenize_chat(const GenerationRequest& request, bool& reasoning_open) {
     const ServedModel& model = *request.model;
     const auto& conversation = std::get<Conversation>(request.prompt);
@@ -63,7 +77,7 @@ Result<AdmittedPrompt> tokenize_chat(const GenerationRequest& request, bool& rea
     options.tools = conversation.tools;
     options.now_unix_seconds = unix_seconds();
     Result<std::vector<text::Segment>> segments = model.chat_template->render(conversation.messages, options);
-    if (!segments) return std::move(segments).error();
+    if (!segments) return placed(std::move(segments).error(), conversation);
     size_t bytes = 0;
     for (const text::Segment& segment : *segments) bytes += segment.text.size();
     if (Status fits = could_fit(request, bytes); !fits) return std::move(fits).error();
@@ -191,7 +205,7 @@ Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, 
         // Too many answers in one call is the asker's to mend, not a body that is too large.
         if (error.code == ErrorCode::too_large) {
             error.code = ErrorCode::bad_input;
-            error.where = request.choices > 1 ? "n" : "prompt";
+            error.where = request.choices > 1 ? "n" : prompt_field(request);
         }
         return error;
     }
@@ -214,19 +228,27 @@ Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, 
     sequence.end_tokens = end_tokens(request);
     sequence.sampling = request.sampling;
     sequence.sampling.seed = out.seed;
-    Result<std::shared_ptr<Constraint>> constraint =
+    const Nanos asked = steady_now();
+    Result<std::shared_ptr<AnswerGrammar>> held =
         request.model->grammars->get(request.text_form, request.tools, lead_of(request, out));
-    if (!constraint) return std::move(constraint).error();
-    sequence.constraint = *std::move(constraint);
+    if (!held) return std::move(held).error();
+    if (*held != nullptr) record.made_mask({asked, steady_now()});
+    if (request.text_form.kind != TextForm::Kind::any)
+        out.after_thinking = (*held)->spaced() ? text::AfterThinking::spaced_form : text::AfterThinking::form;
+    sequence.constraint = *std::move(held);
     if (request.ignore_eos) forbid_end_tokens(request.model->tokenizer->vocabulary(), sequence.sampling.logit_bias);
     sequence.score_prompt = request.echo && request.logprobs;
     sequence.priority = request.priority;
     sequence.scope = scope;
-    sequence.cache_prompt = request.cache_prompt;
     sequence.speculation = request.speculation;
+    // Of a mean every row counts, so none may come from the cache.
+    sequence.cache_prompt = request.cache_prompt && (!request.embedding || request.embedding == Pooling::last);
     for (size_t i = 0; i < out.prompts.size(); ++i) {
         for (uint32_t choice = 0; choice < request.choices; ++choice) {
             sequence.prompt = out.prompts[i].ids;
+            if (request.embedding)
+                sequence.embedding =
+                    std::make_shared<Embedding>(*request.embedding, request.model->file.embedding_length);
             sequence.max_new_tokens = most[i];
             sequence.sampling.choice = choice;
             out.sequences.push_back(sequence);

@@ -26,6 +26,7 @@ struct Admitted {
     std::vector<AdmittedPrompt> prompts;
     std::vector<SequenceRequest> sequences;  ///< their seq is not set yet
     bool reasoning_open = false;             ///< the prompt ends inside a thinking block
+    text::AfterThinking after_thinking = text::AfterThinking::words;
     uint64_t seed = 0;
 };
 

@@ -373,5 +373,40 @@ TEST(chat, never_lets_content_become_control_tokens) {
     EXPECT_EQ(ends, 1u);
 }
 
+TEST(answers, vectors_come_in_each_dialects_form) {
+    TestHouse house({.server = {}, .width = 3});
+    const ordered_json openai = house.post("/v1/embeddings", R"({"input": ["hello", "h"]})").json();
+    ASSERT_EQ(openai["data"].size(), 2u) << openai.dump();
+    EXPECT_EQ(openai["data"][1]["index"], 1);
+    EXPECT_EQ(openai["data"][0]["embedding"], ordered_json({0.6, 0.8, 0.0})) << "of length 1";
+    EXPECT_EQ(openai["usage"]["prompt_tokens"], openai["usage"]["total_tokens"]);
+    EXPECT_EQ(openai["cadans"]["route"], "embeddings");
+    EXPECT_EQ(openai["cadans"]["outcome"], "stop");
+    const ordered_json packed = house.post("/v1/embeddings", R"({"input": "h", "encoding_format": "base64"})").json();
+    EXPECT_EQ(packed["data"][0]["embedding"], "mpkZP83MTD8AAAAA");
+    const ordered_json ollama = house.post("/api/embed", R"({"input": ["hello", "h"]})").json();
+    EXPECT_EQ(ollama["embeddings"].size(), 2u) << ollama.dump();
+    EXPECT_GT(ollama["prompt_eval_count"], 1);
+    const ordered_json older = house.post("/api/embeddings", R"({"prompt": "hello"})").json();
+    EXPECT_EQ(older["embedding"], ordered_json({3.0, 4.0, 0.0})) << "as it comes";
+    EXPECT_EQ(house.post("/v1/embeddings", R"({"input": [""]})").status, 400);
+    EXPECT_EQ(house.post("/api/embed", R"({"input": "h", "dimensions": 2})").status, 400);
+    EXPECT_TRUE(house.empties());
+}
+
+TEST(answers, compiling_a_form_is_part_of_the_mask_in_the_receipt) {
+    TestHouse house;
+    house.say("aaa");
+    const auto receipt = [&](const std::string& more) {
+        const ordered_json answer =
+            house.post("/v1/completions", R"({"prompt": "x", "max_tokens": 5)" + more + "}").json();
+        EXPECT_EQ(answer["choices"][0]["text"], "aaa");
+        return answer["cadans"]["receipt_ns"];
+    };
+    EXPECT_EQ(receipt("")["mask"], 0);
+    const ordered_json held = receipt(R"(, "regex": "(a|b){1,300}")");
+    EXPECT_GT(held["mask"], held["tokenize"]) << "a pattern's automaton takes longer than a letter's id";
+}
+
 }  // namespace
 }  // namespace cadans::serve

@@ -56,6 +56,7 @@ std::span<const Route> Doors::routes() noexcept {
         Route{"POST", "/v1/responses", &Doors::responses, "answer a list of items"},
         Route{"POST", "/v1/messages", &Doors::anthropic_messages, "Anthropic: answer a conversation"},
         Route{"POST", "/v1/messages/count_tokens", &Doors::anthropic_count, "Anthropic: tokens of a conversation"},
+        Route{"POST", "/v1/embeddings", &Doors::embeddings, "texts to vectors"},
         Route{"POST", "/tokenize", &Doors::tokenize, "text to token ids"},
         Route{"POST", "/detokenize", &Doors::detokenize, "token ids to text"},
         Route{"GET", "/tokenizer_info", &Doors::tokenizer_info, "special tokens and the chat template"},
@@ -66,6 +67,8 @@ std::span<const Route> Doors::routes() noexcept {
         Route{"POST", "/api/show", &Doors::ollama_show, "Ollama: one model"},
         Route{"POST", "/api/chat", &Doors::ollama_chat, "Ollama: answer a conversation"},
         Route{"POST", "/api/generate", &Doors::ollama_generate, "Ollama: answer a prompt"},
+        Route{"POST", "/api/embed", &Doors::ollama_embed, "Ollama: texts to vectors"},
+        Route{"POST", "/api/embeddings", &Doors::ollama_embeddings, "Ollama: a text to a vector, as it used to be"},
     };
     return kRoutes;
 }
@@ -173,6 +176,16 @@ Opened Doors::anthropic_count(const HttpRequest& request) {
     HttpReply reply;
     JsonWriter(reply.body).object().key("input_tokens").number(uint64_t{*tokens}).close();
     return reply;
+}
+
+Opened Doors::embeddings(const HttpRequest& request) {
+    return generate(request, parse_embeddings, "embd-", Dialect::openai);
+}
+Opened Doors::ollama_embed(const HttpRequest& request) {
+    return generate(request, parse_ollama_embed, "embd-", Dialect::ollama);
+}
+Opened Doors::ollama_embeddings(const HttpRequest& request) {
+    return generate(request, parse_ollama_embeddings, "embd-", Dialect::ollama);
 }
 
 Opened Doors::ollama_chat(const HttpRequest& request) {

@@ -112,6 +112,7 @@ class Doors {
     Opened responses(const HttpRequest&);
     Opened anthropic_messages(const HttpRequest&);
     Opened anthropic_count(const HttpRequest&);
+    Opened embeddings(const HttpRequest&);
 
     Opened ollama_version(const HttpRequest&);
     Opened ollama_tags(const HttpRequest&);
@@ -119,6 +120,8 @@ class Doors {
     Opened ollama_show(const HttpRequest&);
     Opened ollama_chat(const HttpRequest&);
     Opened ollama_generate(const HttpRequest&);
+    Opened ollama_embed(const HttpRequest&);
+    Opened ollama_embeddings(const HttpRequest&);
 
     using Parse = Result<GenerationRequest> (*)(const nlohmann::ordered_json&, const Catalog&);
     Opened generate(const HttpRequest& request, Parse parse, const char* id_prefix, Dialect dialect);

@@ -42,7 +42,7 @@ void write_details(JsonWriter& json, const ServedModel& model) {
 }
 
 void write_capabilities(JsonWriter& json, const ServedModel& model) {
-    json.key("capabilities").array().text("completion");
+    json.key("capabilities").array().text("completion").text("embedding");
     if (model.chat_template != nullptr) json.text("tools");
     if (model.reasoning) json.text("thinking");
     json.close();

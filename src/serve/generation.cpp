@@ -66,12 +66,15 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
                                   .return_token_ids = request_.return_token_ids,
                                   .prompt_tokens = prompt_tokens,
                                   .echoed = request_.echoed,
+                                  .base64 = request_.base64,
                                   .vocabulary = &vocabulary});
     TokenStreamOptions options;
     options.stop = request_.stop;
     const bool conversation = std::holds_alternative<Conversation>(request_.prompt);
     if (request_.split_reasoning && conversation) options.reasoning = request_.model->reasoning;
     options.starts_inside = admitted.reasoning_open;
+    options.after_thinking = admitted.after_thinking;
+    options.calls = request_.tools.choice != ToolChoice::none;
     options.shows_control = !sequences_.empty() && sequences_.front().constraint != nullptr;
     choices_.reserve(sequences_.size());
     for (size_t i = 0; i < sequences_.size(); ++i) {
@@ -80,6 +83,7 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
                       .stream = {vocabulary, options},
                       .pending = {},
                       .calls = {},
+                      .embedding = sequences_[i].embedding,
                       .call_ids = {},
                       .reason = {}};
         const bool has_form = request_.text_form.kind != TextForm::Kind::any;
@@ -439,6 +443,7 @@ bool Generation::complete() const noexcept {
 
 metrics::Outcome Generation::outcome() const noexcept {
     if (failure_) return metrics::Outcome::error;
+    if (request_.embedding) return metrics::Outcome::stop;  // nothing was cut
     for (const Choice& choice : choices_)
         if (choice.reason == FinishReason::length) return metrics::Outcome::length;
     return metrics::Outcome::stop;
@@ -467,6 +472,7 @@ HttpReply Generation::reply() {
     std::vector<ChoiceText> texts;
     std::vector<FinishReason> reasons;
     for (Choice& choice : choices_) {
+        if (choice.embedding != nullptr) choice.pending.embedding = choice.embedding->vector;
         texts.push_back(std::move(choice.pending));
         reasons.push_back(*choice.reason);
     }

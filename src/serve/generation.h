@@ -90,6 +90,7 @@ class Generation final : public EventListener, public ModelWaiter {
         TokenStream stream;
         ChoiceText pending;
         std::optional<CallReader> calls;  ///< where tools may be called
+        std::shared_ptr<Embedding> embedding;
         std::vector<std::string> call_ids;
         uint32_t base_characters = 0;  // of the echoed prompt
         uint32_t tokens = 0;

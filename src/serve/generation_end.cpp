@@ -44,6 +44,8 @@ Closing Generation::close(metrics::Outcome outcome) {
         if (const std::optional<uint32_t> thinking = choice.stream.reasoning_tokens())
             closing.reasoning_tokens = closing.reasoning_tokens.value_or(0) + *thinking;
     }
+    if (request_.tools.choice != ToolChoice::none || request_.text_form.kind != TextForm::Kind::any)
+        request_.model->grammars->tidy();
     ledger_->metrics.count(record_, closing.figures);
     ledger_->board.done(record_.request(), metrics::kOutcomeNames[static_cast<size_t>(outcome)], now);
     remember(closing, outcome);
@@ -104,7 +106,7 @@ std::string Generation::send_spans(const metrics::Figures& figures, metrics::Out
     if (!ledger_->spans.on()) return trace_parent_->trace_id;
     const bool chat = request_.form == AnswerForm::chat || request_.form == AnswerForm::ollama_chat ||
                       request_.form == AnswerForm::messages || request_.form == AnswerForm::responses;
-    const std::string operation = chat ? "chat" : "text_completion";
+    const std::string operation = request_.embedding ? "embeddings" : chat ? "chat" : "text_completion";
     Trace trace;
     trace.parent = trace_parent_;
     trace.state = trace_state_;

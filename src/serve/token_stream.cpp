@@ -11,8 +11,8 @@ text::DetokenizerOptions detokenizer_options(const text::Vocabulary& vocabulary,
     text::DetokenizerOptions out;
     out.skip_control = !options.shows_control;
     if (!options.reasoning || options.shows_control) return out;
-    const std::optional<TokenId> open = vocabulary.find(options.reasoning->open);
-    out.skip_control = !options.reasoning->channels && !(open && vocabulary.is_control(*open));
+    const std::optional<TokenId> close = vocabulary.find(options.reasoning->close);
+    out.skip_control = !options.reasoning->channels && !(close && vocabulary.is_control(*close));
     return out;
 }
 
@@ -20,7 +20,8 @@ text::DetokenizerOptions detokenizer_options(const text::Vocabulary& vocabulary,
 
 TokenStream::TokenStream(const text::Vocabulary& vocabulary, TokenStreamOptions options)
     : detokenizer_(vocabulary, detokenizer_options(vocabulary, options)), stops_(std::move(options.stop)) {
-    if (options.reasoning) splitter_.emplace(std::move(*options.reasoning), options.starts_inside);
+    if (options.reasoning)
+        splitter_.emplace(std::move(*options.reasoning), options.starts_inside, options.after_thinking, options.calls);
 }
 
 TextDelta TokenStream::push(TokenId id) {

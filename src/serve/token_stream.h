@@ -16,7 +16,9 @@ struct TokenStreamOptions {
     std::vector<std::string> stop;
     std::optional<text::ReasoningStyle> reasoning;  ///< absent: all text is answer
     bool starts_inside = false;                     ///< the prompt has opened the thinking block already
-    bool shows_control = false;                     ///< control tokens are text: a grammar has asked for their spelling
+    text::AfterThinking after_thinking = text::AfterThinking::words;
+    bool calls = false;          ///< tools may be called: what marks a call is text
+    bool shows_control = false;  ///< control tokens are text: a grammar has asked for their spelling
 };
 
 struct TextDelta {

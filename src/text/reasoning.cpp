@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "text/marks.h"
 
@@ -10,8 +11,12 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kTagNames = {"think", "thinking", "reasoning", "seed:think"};
 
+// Gemma 4.
+constexpr const char *kChannelOpen = "<|channel>thought", *kChannelClose = "<channel|>";
+
 // gpt-oss: every message is <|start|>role<|channel|>name<|message|>text, ended by one of these.
-constexpr std::string_view kMessage = "<|message|>", kAnalysis = "<|channel|>analysis";
+constexpr std::string_view kMessage = "<|message|>", kChannel = "<|channel|>", kAnalysis = "<|channel|>analysis";
+constexpr std::string_view kFinal = "<|channel|>final", kReceiver = " to=functions.";
 constexpr std::array<std::string_view, 5> kMessageEnds = {"<|end|>", "<|return|>", "<|call|>", "<|start|>",
                                                           "<|channel|>"};
 
@@ -20,6 +25,7 @@ constexpr std::array<std::string_view, 5> kMessageEnds = {"<|end|>", "<|return|>
 std::optional<ReasoningStyle> reasoning_style_of(std::string_view source) {
     if (source.find("<|channel|>") != source.npos && source.find("analysis") != source.npos)
         return ReasoningStyle{{}, {}, true};
+    if (source.find(kChannelClose) != source.npos) return ReasoningStyle{kChannelOpen, kChannelClose, false};
     for (const std::string_view name : kTagNames) {
         ReasoningStyle style{"<" + std::string(name) + ">", "</" + std::string(name) + ">", false};
         if (source.find(style.close) != source.npos) return style;
@@ -33,7 +39,8 @@ bool opens_reasoning(std::string_view prompt, const ReasoningStyle& style) {
     return prompt.ends_with(style.open);
 }
 
-ReasoningSplitter::ReasoningSplitter(ReasoningStyle style, bool starts_inside) : style_(std::move(style)) {
+ReasoningSplitter::ReasoningSplitter(ReasoningStyle style, bool starts_inside, AfterThinking after, bool shows_calls)
+    : style_(std::move(style)), after_(after), shows_calls_(shows_calls) {
     state_ = starts_inside ? State::inside : style_.channels ? State::content : State::before;
     analysis_ = starts_inside;
 }
@@ -97,6 +104,10 @@ bool ReasoningSplitter::step_tags(ReasoningOutput& out, bool last) {
             return true;
         }
         case State::after_block: {
+            if (after_ == AfterThinking::spaced_form) {
+                state_ = State::content;
+                return true;
+            }
             const size_t first = held_.find_first_not_of(kMarkSpaces);
             held_.erase(0, std::min(first, held_.size()));
             if (first == held_.npos) return false;
@@ -111,17 +122,32 @@ bool ReasoningSplitter::step_tags(ReasoningOutput& out, bool last) {
     }
 }
 
+bool ReasoningSplitter::step_header(ReasoningOutput& out, bool last) {
+    const size_t message = held_.find(kMessage);
+    if (message == held_.npos) {
+        if (last) held_.clear();
+        return false;
+    }
+    const std::string_view header = std::string_view(held_).substr(0, message + kMessage.size());
+    const size_t channel = header.rfind(kChannel);
+    analysis_ = header.find(kAnalysis) != header.npos;
+    state_ = State::content;
+    if (shows_calls_ && channel != header.npos && header.find(kReceiver, channel) != header.npos) {
+        out.content += header.substr(channel);
+        analysis_ = false;
+        state_ = State::last;
+    } else if (after_ != AfterThinking::words && header.find(kFinal) != header.npos) {
+        state_ = State::last;
+    }
+    held_.erase(0, message + kMessage.size());
+    return true;
+}
+
 bool ReasoningSplitter::step_channels(ReasoningOutput& out, bool last) {
-    if (state_ == State::header) {
-        const size_t message = held_.find(kMessage);
-        if (message == held_.npos) {
-            if (last) held_.clear();
-            return false;
-        }
-        analysis_ = held_.substr(0, message).find(kAnalysis) != held_.npos;
-        held_.erase(0, message + kMessage.size());
-        state_ = State::content;
-        return true;
+    if (state_ == State::header) return step_header(out, last);
+    if (state_ == State::last) {
+        out.content += std::exchange(held_, {});
+        return false;
     }
     size_t end = held_.npos, end_bytes = 0, waiting = 0;
     for (const std::string_view mark : kMessageEnds) {

@@ -131,9 +131,37 @@ TEST(reasoning, reads_channels) {
     }
 }
 
+TEST(reasoning, leaves_a_form_as_it_is) {
+    const std::string text = "<think>a</think> \n{\"b\": 1} ";
+    for (const bool spaced : {false, true}) {
+        ReasoningSplitter splitter(kThink, false, spaced ? AfterThinking::spaced_form : AfterThinking::form);
+        ReasoningOutput out = splitter.push(text);
+        out.content += splitter.finish().content;
+        EXPECT_EQ(out.reasoning, "a");
+        EXPECT_EQ(out.content, spaced ? " \n{\"b\": 1} " : "{\"b\": 1} ");
+    }
+    const std::string form = "{\"a\": \"<|end|><|channel|>analysis<|message|>\"}";
+    const std::string call = "<|channel|>commentary to=functions.f <|constrain|>json<|message|>" + form;
+    const std::string begin = "<|channel|>analysis<|message|>t<|end|><|start|>assistant";
+    for (uint64_t seed = 0; seed < 100; seed++)
+        for (const bool calls : {false, true}) {
+            ReasoningSplitter splitter(kChannels, false, AfterThinking::form, true);
+            ReasoningOutput all;
+            for (const std::string& piece : cut(begin + (calls ? call : "<|channel|>final<|message|>" + form), seed)) {
+                const ReasoningOutput out = splitter.push(piece);
+                all.reasoning += out.reasoning;
+                all.content += out.content;
+            }
+            all.content += splitter.finish().content;
+            EXPECT_EQ(all.reasoning, "t");
+            EXPECT_EQ(all.content, calls ? call : form);
+        }
+}
+
 TEST(reasoning, style_follows_from_the_template) {
     EXPECT_EQ(reasoning_style_of("{{ '<think>' }}…{{ '</think>' }}")->close, "</think>");
     EXPECT_TRUE(reasoning_style_of("<|channel|>analysis<|message|>")->channels);
+    EXPECT_EQ(reasoning_style_of("<|channel>thought\n<channel|>")->open, "<|channel>thought");
     EXPECT_FALSE(reasoning_style_of("{{ messages }}"));
     EXPECT_TRUE(opens_reasoning("…<|im_start|>assistant\n<think>\n", kThink));
     EXPECT_FALSE(opens_reasoning("…<think>\n\n</think>\n\n", kThink));

@@ -11,6 +11,7 @@
 
 #include "grammar/gbnf.h"
 #include "grammar/json_text.h"
+#include "grammar/lark.h"
 #include "grammar/regex.h"
 #include "grammar/schema.h"
 #include "grammar/token_mask.h"
@@ -48,6 +49,7 @@ Result<Grammar> compile(const ordered_json& job) {
     if (kind == "schema") return schema_grammar(job.at("source"), options);
     const std::string source = job.at("source");
     if (kind == "schema text") return schema_text_grammar(source, options);
+    if (kind == "lark") return lark_grammar(source);
     return kind == "regex" ? regex_grammar(source) : gbnf_grammar(source);
 }
 

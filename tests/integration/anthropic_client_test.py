@@ -1,5 +1,6 @@
 """Anthropic's official client holds a conversation with tools, streamed and not."""
 import json
+import subprocess
 
 import jsonschema
 import pytest
@@ -73,3 +74,25 @@ def test_counts_tokens_and_sees_errors_as_its_own_kinds(client):
         client.messages.create(model="no-such-model", max_tokens=3, messages=MESSAGES)
     with pytest.raises(anthropic.BadRequestError):
         client.messages.create(model="default", max_tokens=3, messages=[])
+
+
+def test_the_npm_client_holds_a_conversation(client):
+    node, script = models.HERE.parent / ".venv" / "bin" / "node", models.HERE / "clients" / "anthropic_client.mjs"
+    if not node.exists():
+        pytest.skip("Node is not installed (tools/setup test)")
+    result = subprocess.run([str(node), str(script), str(client.base_url).rstrip("/"), json.dumps(TOOLS)], capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    seen = json.loads(result.stdout)
+    called = [turn for turn in seen["turns"] if turn["whole"]["stop"] == "tool_use"]
+    assert len(called) >= 6 and any(turn["turn"] == 1 for turn in called), "a conversation goes on behind its results"
+    for turn in called:
+        whole, streamed = turn["whole"], turn["streamed"]
+        named = lambda answer: [(call["name"], call["input"]) for call in answer["calls"]]
+        assert named(whole) == named(streamed) != [] and (whole["stop"], whole["tokens"], whole["text"]) == (streamed["stop"], streamed["tokens"], streamed["text"])
+        assert len({call["id"] for call in whole["calls"]}) == len(whole["calls"])
+        for call in whole["calls"]:
+            jsonschema.validate(call["input"], SCHEMAS[call["name"]])
+        assert (turn["first"], turn["last"]) == ("message_start", "message_stop")
+    assert 3 < seen["few"] < seen["many"]
+    assert seen["missing"] == {"kind": "NotFoundError", "status": 404, "type": "not_found_error"}
+    assert seen["bad"] == {"kind": "BadRequestError", "status": 400, "type": "invalid_request_error"}

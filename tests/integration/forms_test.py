@@ -67,6 +67,10 @@ def test_patterns_grammars_and_choices_are_kept(server):
         assert re.fullmatch(r"[a-f]{2,5}-\d{3}", text(server, regex=r"^[a-f]{2,5}-\d{3}$", seed=seed))
         assert re.fullmatch(r"(yes|no), (very )*indeed", text(server, grammar='root ::= ("yes" | "no") ", " again "indeed"\nagain ::= ("very " again)?', seed=seed))
         assert text(server, guided_choice=["on", "off", "été"], seed=seed) in ("on", "off", "été")
+        lark = 'start: ("yes" | "no"i) " " N\nN: /[0-9]/ ~ 1..2'
+        for field in ({"guided_grammar": lark}, {"structured_outputs": {"grammar": lark}}, {"grammar": "%llguidance {}\n" + lark}):
+            assert re.fullmatch(r"(yes|(?i:no)) [0-9]{1,2}", text(server, seed=seed, **field))
+        assert text(server, guided_grammar='root ::= "a" [b-d]', seed=seed) in ("ab", "ac", "ad")
 
 
 def test_the_end_is_stop_and_the_tokens_are_counted(server):
@@ -105,6 +109,7 @@ def test_settings_of_the_sampler_go_with_a_form(server):
     ({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "string", "pattern": "^+a$"}}}}, "response_format.json_schema.schema#/pattern", "repeat"),
     ({"json_schema": {"type": "thing"}}, "json_schema#/type", "type of JSON"), ({"regex": "(?<=x)y"}, "regex", "at byte"), ({"regex": "^{2}x$"}, "regex", "at byte"),
     ({"grammar": "root ::= x"}, "grammar", "line 1"), ({"grammar": 'root ::= "a"\nx ::= ['}, "grammar", "line 2"), ({"grammar": "r ::= [a]"}, "grammar", "root"),
+    ({"guided_grammar": "start: x"}, "guided_grammar", "line 1"), ({"guided_grammar": "start: X\nX: /a(?=b)/"}, "guided_grammar", "line 2"),
     ({"response_format": {"type": "json_object"}, "regex": "a"}, "regex", "already")])
 def test_what_cannot_be_kept_is_refused_with_its_place(server, fields, where, word):
     status, answer = server.post("/v1/completions", {"prompt": "a", **fields})

@@ -44,6 +44,7 @@ class StepRig {
         Constraint* constraint = nullptr;
         ConstraintState constraint_at = 0;
         std::vector<TokenId> drafts;  ///< for verify()
+        Embedding* embedding = nullptr;
     };
     Sequence sequence(uint64_t seed, uint32_t n) {
         Sequence s;
@@ -72,6 +73,7 @@ class StepRig {
             item.sampling = &all[i]->sampling;
             item.constraint = all[i]->constraint;
             item.constraint_at = all[i]->constraint_at;
+            item.embedding = all[i]->embedding;
             item.group_count = groups_;
             for (uint32_t g = 0; g < groups_; g++) item.pages[g] = {0, all[i]->pages};
             for (const PageCopy& copy : all[i]->copies) plan_.copies.push_back(copy);

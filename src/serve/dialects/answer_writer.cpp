@@ -1,6 +1,7 @@
 #include "serve/dialects/answer_writer.h"
 
 #include "serve/dialects/anthropic_writer.h"
+#include "serve/dialects/embedding_writer.h"
 #include "serve/dialects/ollama_writer.h"
 #include "serve/dialects/openai_writer.h"
 #include "serve/dialects/responses_writer.h"
@@ -12,6 +13,9 @@ std::unique_ptr<AnswerWriter> make_answer_writer(AnswerHead head) {
         return std::make_unique<OpenAiWriter>(std::move(head));
     if (head.form == AnswerForm::responses) return std::make_unique<ResponsesWriter>(std::move(head));
     if (head.form == AnswerForm::messages) return std::make_unique<AnthropicWriter>(std::move(head));
+    if (head.form == AnswerForm::embeddings || head.form == AnswerForm::ollama_embed ||
+        head.form == AnswerForm::ollama_embeddings)
+        return std::make_unique<EmbeddingWriter>(std::move(head));
     return std::make_unique<OllamaWriter>(std::move(head));
 }
 

@@ -44,6 +44,7 @@ struct ChoiceText {
     std::string stopped_by;               ///< the stop string that ended it
     std::vector<TokenId> ids;             ///< generated ones
     std::vector<ScoredToken> scored;      ///< of the prompt too, with echo
+    std::span<const float> embedding;     ///< of its prompt, where that is asked for: [width], not normalised
     std::span<const TokenId> prompt_ids;  ///< of its prompt; given with the first frame only
     bool first = true;                    ///< nothing of this choice was shown before
 
@@ -81,6 +82,7 @@ struct AnswerHead {
     bool return_token_ids = false;
     uint32_t prompt_tokens = 0;  ///< of all prompts
     std::string echoed = {};     ///< GenerationRequest's
+    bool base64 = false;         ///< likewise
     const text::Vocabulary* vocabulary = nullptr;
 };
 

@@ -41,7 +41,7 @@ Result<std::string> read_text(const Json& content, const std::string& where) {
 /// One message becomes one or more of the form that read_messages() takes.
 class MessageReader {
   public:
-    explicit MessageReader(Json& out) : out_(out) {}
+    explicit MessageReader(Turns& out) : out_(out) {}
 
     Status read(const Json& message, const std::string& where) {
         if (!message.is_object()) return wrong(where, "an object was expected", message);
@@ -69,7 +69,7 @@ class MessageReader {
         Json made = {{"role", role_}, {"content", text_}};
         if (!thinking_.empty()) made["reasoning_content"] = thinking_;
         if (!calls_.empty()) made["tool_calls"] = calls_;
-        out_.push_back(std::move(made));
+        out_.add(std::move(made), where);
         return Ok{};
     }
 
@@ -88,17 +88,20 @@ class MessageReader {
         } else if (type == "redacted_thinking") {
             return Ok{};  // it says nothing to this model
         } else if (type == "tool_use" && role_ == "assistant") {
+            const std::string name = reader.string("name");
             const Json* input = reader.find("input");
-            calls_.push_back(
-                {{"id", reader.string("id")},
-                 {"function", {{"name", reader.string("name")}, {"arguments", input ? *input : Json::object()}}}});
+            if (!reader.failed() && name.empty()) return bad_input(where + ".name: a name is needed", where + ".name");
+            if (input != nullptr && !input->is_object())
+                return wrong(where + ".input", "an object was expected", *input);
+            calls_.push_back({{"id", reader.string("id")},
+                              {"function", {{"name", name}, {"arguments", input ? *input : Json::object()}}}});
         } else if (type == "tool_result" && role_ == "user") {
             const Json* content = reader.find("content");
             Result<std::string> text =
                 content == nullptr ? Result<std::string>(std::string()) : read_text(*content, where + ".content");
             if (!text) return std::move(text).error();
             results_ = true;
-            out_.push_back({{"role", "tool"}, {"tool_call_id", reader.string("tool_use_id")}, {"content", *text}});
+            out_.add({{"role", "tool"}, {"tool_call_id", reader.string("tool_use_id")}, {"content", *text}}, where);
         } else {
             return unsupported(where + ".type: \"" + type + "\" is not read in a message of the " + role_,
                                where + ".type");
@@ -107,18 +110,18 @@ class MessageReader {
         return Ok{};
     }
 
-    Json& out_;
+    Turns& out_;
     std::string role_, text_, thinking_;
     Json calls_;
     bool results_ = false;  ///< this message holds some
 };
 
-Result<Json> read_turns(FieldReader& reader) {
-    Json out = Json::array();
+Result<Turns> read_body(FieldReader& reader) {
+    Turns out;
     if (const Json* system = reader.find("system")) {
         Result<std::string> text = read_text(*system, "system");
         if (!text) return std::move(text).error();
-        if (!text->empty()) out.push_back({{"role", "system"}, {"content", *std::move(text)}});
+        if (!text->empty()) out.add({{"role", "system"}, {"content", *std::move(text)}}, "system");
     }
     const Json* messages = reader.find("messages");
     if (messages == nullptr) return bad_input("messages: a list of messages is needed", "messages");
@@ -219,9 +222,9 @@ Result<GenerationRequest> parse_anthropic_messages(const Json& body, const Catal
     read_anthropic_tools(reader, request.tools);
     Json variables = read_thinking(reader, request.text_form);
     if (reader.failed()) return reader.take_error();
-    Result<Json> turns = read_turns(reader);
+    Result<Turns> turns = read_body(reader);
     if (!turns) return std::move(turns).error();
-    Result<Conversation> read = read_messages(*turns, *request.model, request.tools);
+    Result<Conversation> read = read_turns(*turns, *request.model, request.tools);
     if (!read) return std::move(read).error();
     Conversation conversation = *std::move(read);
     conversation.variables = std::move(variables);

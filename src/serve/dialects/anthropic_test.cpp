@@ -139,13 +139,19 @@ TEST(anthropic, refuses_in_its_own_form_and_by_place) {
     };
     for (
         const Bad& bad :
-        {Bad{"{}", "messages"}, Bad{R"({"messages": []})", "messages"},
+        {Bad{"{}", "messages"},
+         Bad{R"({"messages": []})", "messages"},
          Bad{R"({"messages": [{"role": "robot", "content": "a"}]})", "messages[0].role"},
          Bad{R"({"messages": [{"role": "user"}]})", "messages[0].content"},
          Bad{R"({"messages": [{"role": "user", "content": [{"type": "image"}]}]})", "messages[0].content[0].type"},
          Bad{R"({"messages": [{"role": "user", "content": [{"type": "tool_use", "id": "x", "name": "f", "input": {}}]}]})",
              "messages[0].content[0].type"},
-         Bad{body(R"(, "temperature": "hot")"), "temperature"}, Bad{body(R"(, "system": 5)"), "system"},
+         Bad{R"({"messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "x", "input": {}}]}]})",
+             "messages[0].content[0].name"},
+         Bad{R"({"messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "x", "name": "f", "input": 5}]}]})",
+             "messages[0].content[0].input"},
+         Bad{body(R"(, "temperature": "hot")"), "temperature"},
+         Bad{body(R"(, "system": 5)"), "system"},
          Bad{body(R"(, "tools": [{"name": "a b"}])"), "tools[0].name"},
          Bad{body(R"(, "tools": [{"type": "web_search", "name": "a"}])"), "tools[0].type"},
          Bad{body(R"(, "tools": [{"name": "a", "input_schema": {"properties": {"x": {"not": {"const": 1}}}}}])"),
@@ -155,7 +161,8 @@ TEST(anthropic, refuses_in_its_own_form_and_by_place) {
          Bad{body(R"(, "output_config": {"format": {"type": 5, "schema": {}}})"), "output_config.format"},
          Bad{body(R"(, "metadata": {"user_id": 5})"), "metadata.user_id"},
          Bad{body(R"(, "tool_choice": {"type": "any"})"), "tool_choice"},
-         Bad{body(", \"tools\": [" + many_tools(513) + "]"), "at most 512"}, Bad{"[]", "object"}}) {
+         Bad{body(", \"tools\": [" + many_tools(513) + "]"), "at most 512"},
+         Bad{"[]", "object"}}) {
         const TestReply reply = house.post(kPath, bad.body);
         EXPECT_EQ(reply.status, 400) << bad.body << reply.body;
         const ordered_json error = reply.json();
@@ -168,6 +175,15 @@ TEST(anthropic, refuses_in_its_own_form_and_by_place) {
     EXPECT_EQ(missing["error"]["type"], "not_found_error");
     EXPECT_EQ(house.get(kPath).status, 405);
     EXPECT_EQ(house.get(kPath).json()["type"], "error");
+}
+
+TEST(anthropic, tells_what_a_template_says_of_the_clients_own_message) {
+    TestHouse house({.template_source = kAlternating});
+    const TestReply reply = house.post(
+        kPath,
+        R"({"max_tokens": 5, "system": "s", "messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]})");
+    EXPECT_EQ(reply.status, 400) << reply.body;
+    EXPECT_NE(reply.body.find("messages[1]: one after the other"), std::string::npos) << reply.body;
 }
 
 }  // namespace

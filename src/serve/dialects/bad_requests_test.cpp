@@ -234,8 +234,17 @@ TEST(mutated_bodies, never_break_what_a_request_promises) {
 
 TEST(mutated_bodies, never_give_a_500) {
     TestHouse house;
-    const char* paths[] = {kChat,       kText,         "/api/chat",       "/api/generate",
-                           "/tokenize", "/detokenize", "/apply-template", "/api/show"};
+    const char* paths[] = {kChat,
+                           kText,
+                           "/api/chat",
+                           "/api/generate",
+                           "/tokenize",
+                           "/detokenize",
+                           "/apply-template",
+                           "/api/show",
+                           "/v1/embeddings",
+                           "/api/embed",
+                           "/api/embeddings"};
     auto client = std::make_unique<TestClient>(house.server->port());
     for (uint64_t seed = 0; seed < 1000; ++seed) {
         const std::string body = mutated(kSeeds[mix64(seed) % std::size(kSeeds)], seed);

@@ -93,6 +93,26 @@ Result<Json> read_message(const Json& message, bool content_parts, const std::st
     return out;
 }
 
+Result<Conversation> read_placed(const Json& messages, std::vector<std::string> places, const ServedModel& model,
+                                 const ToolUse& tools) {
+    const bool content_parts = model.chat_template->wants_content_parts();
+    Conversation out;
+    out.messages = Json::array();
+    for (size_t i = 0; i < messages.size(); ++i) {
+        Result<Json> message = read_message(messages[i], content_parts, places[i]);
+        if (!message) return std::move(message).error();
+        out.messages.push_back(*std::move(message));
+    }
+    finish_tool_messages(out.messages, model.calls.style);
+    if (model.calls.in_template)
+        out.tools = tools.offered;
+    else
+        write_tools_as_text(out.messages, tools, content_parts);
+    // Where some were parted or joined, a template's count of them says nothing to the client.
+    if (out.messages.size() == messages.size()) out.places = std::move(places);
+    return out;
+}
+
 }  // namespace
 
 Error wrong(const std::string& where, std::string_view expected, const Json& got) {
@@ -159,20 +179,13 @@ Result<std::vector<TokenId>> read_token_ids(const Json& list, const text::Vocabu
 
 Result<Conversation> read_messages(const Json& messages, const ServedModel& model, const ToolUse& tools) {
     if (!messages.is_array()) return wrong("messages", "a list of messages was expected", messages);
-    const bool content_parts = model.chat_template->wants_content_parts();
-    Conversation out;
-    out.messages = Json::array();
-    for (size_t i = 0; i < messages.size(); ++i) {
-        Result<Json> message = read_message(messages[i], content_parts, "messages[" + std::to_string(i) + "]");
-        if (!message) return std::move(message).error();
-        out.messages.push_back(*std::move(message));
-    }
-    finish_tool_messages(out.messages, model.calls.style);
-    if (model.calls.in_template)
-        out.tools = tools.offered;
-    else
-        write_tools_as_text(out.messages, tools, content_parts);
-    return out;
+    std::vector<std::string> places;
+    for (size_t i = 0; i < messages.size(); ++i) places.push_back("messages[" + std::to_string(i) + "]");
+    return read_placed(messages, std::move(places), model, tools);
+}
+
+Result<Conversation> read_turns(const Turns& turns, const ServedModel& model, const ToolUse& tools) {
+    return read_placed(turns.messages, turns.places, model, tools);
 }
 
 namespace {

@@ -39,10 +39,24 @@ Result<TokenId> read_token_id(const Json& value, const text::Vocabulary& vocabul
 Result<std::vector<TokenId>> read_token_ids(const Json& list, const text::Vocabulary& vocabulary,
                                             const std::string& where);
 
+/// Messages of the form that read_messages() takes, made of another.
+struct Turns {
+    Json messages = Json::array();
+    std::vector<std::string> places = {};  ///< where what each was made of stands in the body
+
+    void add(Json message, std::string place) {
+        messages.push_back(std::move(message));
+        places.push_back(std::move(place));
+    }
+};
+
 /// Checks messages and brings them into the form that the model's template reads: roles known, `developer` as `system`,
 /// contents as one string (or as text parts, where the template wants those), calls of tools and their results as it
 /// knows them. The model has a template. Errors name messages[i].
 Result<Conversation> read_messages(const Json& messages, const ServedModel& model, const ToolUse& tools = {});
+
+/// The same, whose errors name the turns' own places.
+Result<Conversation> read_turns(const Turns& turns, const ServedModel& model, const ToolUse& tools);
 
 /// `priority`, `user`, `cache_prompt`, `speculate`, `keep_alive`.
 void read_asker(FieldReader& reader, GenerationRequest& request);

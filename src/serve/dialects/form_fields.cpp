@@ -31,6 +31,11 @@ class FormReader {
             return reader_.fail(bad_input(field + ": a string was expected, got " + describe(value), field));
         take({.kind = kind, .source = value.get<std::string>(), .field = std::move(field)});
     }
+    /// GBNF or Lark's language: rules of the one have ::= behind their names, and clients that send either go by that.
+    void grammar(const Json& value, std::string field) {
+        const bool gbnf = value.is_string() && value.get_ref<const std::string&>().find("::=") != std::string::npos;
+        text(gbnf ? Kind::gbnf : Kind::lark, value, std::move(field));
+    }
     void choice(const Json& value, std::string field) {
         TextForm form{.kind = Kind::choice, .field = field};
         const bool is_list = value.is_array() && !value.empty();
@@ -95,6 +100,8 @@ void read_structured_outputs(FieldReader& reader, FormReader& forms) {
             forms.choice(inner, field);
         } else if (key == "json_object") {
             forms.json_object(field);
+        } else if (key == "grammar") {
+            forms.grammar(inner, field);
         } else {
             reader.fail(unsupported(field + " is not supported", field));
         }
@@ -110,7 +117,11 @@ void read_text_form(FieldReader& reader, TextForm& out) {
         const Json* value = reader.find(name);
         return value == nullptr || neutral_if_empty(*value) ? nullptr : value;
     };
-    if (const Json* value = asks("grammar")) forms.text(Kind::gbnf, *value, reader.at("grammar"));
+    if (const Json* value = asks("grammar")) {
+        const bool lark = value->is_string() && value->get_ref<const std::string&>().starts_with("%llguidance");
+        forms.text(lark ? Kind::lark : Kind::gbnf, *value, reader.at("grammar"));
+    }
+    if (const Json* value = asks("guided_grammar")) forms.grammar(*value, reader.at("guided_grammar"));
     if (const Json* value = asks("regex")) forms.text(Kind::regex, *value, reader.at("regex"));
     if (const Json* value = asks("guided_regex")) forms.text(Kind::regex, *value, reader.at("guided_regex"));
     if (const Json* value = asks("guided_choice")) forms.choice(*value, reader.at("guided_choice"));

@@ -23,10 +23,21 @@
 namespace cadans::serve {
 
 /// Which route's form the answer takes.
-enum class AnswerForm : uint8_t { chat, completion, ollama_chat, ollama_generate, messages, responses };
+enum class AnswerForm : uint8_t {
+    chat,
+    completion,
+    ollama_chat,
+    ollama_generate,
+    messages,
+    responses,
+    embeddings,
+    ollama_embed,
+    ollama_embeddings,
+};
 
 constexpr const char* name(AnswerForm form) noexcept {
-    constexpr const char* kNames[] = {"chat", "completion", "ollama_chat", "ollama_generate", "messages", "responses"};
+    constexpr const char* kNames[] = {"chat",      "completion", "ollama_chat",  "ollama_generate",  "messages",
+                                      "responses", "embeddings", "ollama_embed", "ollama_embeddings"};
     return kNames[static_cast<uint8_t>(form)];
 }
 
@@ -36,6 +47,7 @@ using PromptIds = std::vector<TokenId>;
 /// Messages that a template is to render.
 struct Conversation {
     nlohmann::ordered_json messages;   ///< array of {"role", "content", …}, checked
+    std::vector<std::string> places;   ///< where each stands in the body, for errors; empty: nowhere that can be named
     nlohmann::ordered_json variables;  ///< more names for the template: an object or null
     nlohmann::ordered_json tools;      ///< those that it is to show; null: none
     bool add_generation_prompt = true;
@@ -83,8 +95,10 @@ struct GenerationRequest {
     std::vector<std::string> stop;
     std::vector<TokenId> stop_tokens;
     bool ignore_eos = false;
-    TextForm text_form;  ///< what the answer's text is held to
-    ToolUse tools;       ///< what it may call
+    TextForm text_form;                ///< what the answer's text is held to
+    ToolUse tools;                     ///< what it may call
+    std::optional<Pooling> embedding;  ///< vectors of the prompts are asked for, and no answers
+    bool base64 = false;               ///< as their bytes
 
     bool stream = false;
     bool include_usage = false;
@@ -130,5 +144,11 @@ Result<GenerationRequest> parse_anthropic_messages(const nlohmann::ordered_json&
 /// Bodies of `/api/chat` and `/api/generate`. Thread-safe.
 Result<GenerationRequest> parse_ollama_chat(const nlohmann::ordered_json& body, const Catalog& catalog);
 Result<GenerationRequest> parse_ollama_generate(const nlohmann::ordered_json& body, const Catalog& catalog);
+
+/// Bodies of `/v1/embeddings`, `/api/embed` and `/api/embeddings`. Errors also: unsupported at "model", whose file
+/// pools in a way that gives no vector. Thread-safe.
+Result<GenerationRequest> parse_embeddings(const nlohmann::ordered_json& body, const Catalog& catalog);
+Result<GenerationRequest> parse_ollama_embed(const nlohmann::ordered_json& body, const Catalog& catalog);
+Result<GenerationRequest> parse_ollama_embeddings(const nlohmann::ordered_json& body, const Catalog& catalog);
 
 }  // namespace cadans::serve

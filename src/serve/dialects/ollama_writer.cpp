@@ -116,7 +116,12 @@ std::string ollama_loaded(const AnswerHead& head, const char* reason, const metr
     json.object();
     json.key("model").text(head.model);
     json.key("created_at").text(timestamp(head.created));
-    write_message(json, head.form == AnswerForm::ollama_chat, "", "");
+    if (head.form == AnswerForm::ollama_embed)
+        json.key("embeddings").array().close();
+    else if (head.form == AnswerForm::ollama_embeddings)
+        json.key("embedding").array().close();
+    else
+        write_message(json, head.form == AnswerForm::ollama_chat, "", "");
     json.key("done").boolean(true).key("done_reason").text(reason);
     write_durations(json, durations);
     json.close();

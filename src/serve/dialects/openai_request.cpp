@@ -29,7 +29,6 @@ constexpr std::array kRefused = {
     RefusedField{"audio", neutral_if_empty},
     RefusedField{"web_search_options", neutral_if_empty},
     RefusedField{"suffix", neutral_if_empty},
-    RefusedField{"guided_grammar", neutral_if_empty},
     RefusedField{"image_data", neutral_if_empty},
     RefusedField{"prompt_embeds", neutral_if_empty},
     RefusedField{"prompt_logprobs", neutral_if_empty},

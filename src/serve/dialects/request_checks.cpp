@@ -33,7 +33,9 @@ void check_promises(const GenerationRequest& request) {
 void fuzz_request_body(std::string_view body, const Catalog& catalog) {
     Result<nlohmann::ordered_json> json = parse_body(body);
     if (!json) return;
-    for (const auto parse : {parse_chat_request, parse_completion_request, parse_ollama_chat, parse_ollama_generate}) {
+    for (const auto parse :
+         {parse_chat_request, parse_completion_request, parse_responses, parse_anthropic_messages, parse_ollama_chat,
+          parse_ollama_generate, parse_embeddings, parse_ollama_embed, parse_ollama_embeddings}) {
         Result<GenerationRequest> request = parse(*json, catalog);
         if (request)
             check_promises(*request);

@@ -42,7 +42,7 @@ Result<std::string> read_parts(const Json& content, const std::string& where) {
 /// Items become messages of the form that read_messages() takes: calls that stand together are one message's.
 class ItemReader {
   public:
-    explicit ItemReader(Json& out) : out_(out) {}
+    explicit ItemReader(Turns& out) : out_(out) {}
 
     Status read(const Json& item, const std::string& where) {
         if (!item.is_object()) return wrong(where, "an item was expected", item);
@@ -50,7 +50,7 @@ class ItemReader {
         const std::string type = reader.string("type", "message");
         if (reader.failed()) return reader.take_error();
         if (type == "message") return message(reader, where);
-        if (type == "function_call") return call(reader);
+        if (type == "function_call") return call(reader, where);
         if (type == "function_call_output") return result(reader, where);
         if (type == "reasoning") return reasoning(reader, where);
         return unsupported(where + ".type: \"" + type + "\" is not read", where + ".type");
@@ -66,20 +66,23 @@ class ItemReader {
         if (content == nullptr) return bad_input(where + ".content: it is needed", where + ".content");
         Result<std::string> text = read_parts(*content, where + ".content");
         if (!text) return std::move(text).error();
-        out_.push_back({{"role", role}, {"content", *std::move(text)}});
-        if (role == "assistant") take_thinking(out_.back());
+        out_.add({{"role", role}, {"content", *std::move(text)}}, where);
+        if (role == "assistant") take_thinking(out_.messages.back());
         return Ok{};
     }
 
-    Status call(FieldReader& reader) {
+    Status call(FieldReader& reader, const std::string& where) {
+        const std::string name = reader.string("name");
         Json made = {{"id", reader.string("call_id")},
-                     {"function", {{"name", reader.string("name")}, {"arguments", reader.string("arguments")}}}};
+                     {"function", {{"name", name}, {"arguments", reader.string("arguments")}}}};
         if (reader.failed()) return reader.take_error();
-        if (out_.empty() || out_.back()["role"] != "assistant") {
-            out_.push_back({{"role", "assistant"}, {"content", ""}});
-            take_thinking(out_.back());
+        if (name.empty()) return bad_input(where + ".name: a name is needed", where + ".name");
+        Json& messages = out_.messages;
+        if (messages.empty() || messages.back()["role"] != "assistant") {
+            out_.add({{"role", "assistant"}, {"content", ""}}, where);
+            take_thinking(messages.back());
         }
-        out_.back()["tool_calls"].push_back(std::move(made));
+        messages.back()["tool_calls"].push_back(std::move(made));
         return Ok{};
     }
 
@@ -90,7 +93,7 @@ class ItemReader {
         if (output == nullptr) return bad_input(where + ".output: it is needed", where + ".output");
         Result<std::string> text = read_parts(*output, where + ".output");
         if (!text) return std::move(text).error();
-        out_.push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", *std::move(text)}});
+        out_.add({{"role", "tool"}, {"tool_call_id", id}, {"content", *std::move(text)}}, where);
         return Ok{};
     }
 
@@ -108,19 +111,19 @@ class ItemReader {
         thinking_.clear();
     }
 
-    Json& out_;
+    Turns& out_;
     std::string thinking_;  // of the message to come
 };
 
-Result<Json> read_input(FieldReader& reader) {
-    Json out = Json::array();
+Result<Turns> read_input(FieldReader& reader) {
+    Turns out;
     const std::string instructions = reader.string("instructions");
     if (reader.failed()) return reader.take_error();
-    if (!instructions.empty()) out.push_back({{"role", "system"}, {"content", instructions}});
+    if (!instructions.empty()) out.add({{"role", "system"}, {"content", instructions}}, "instructions");
     const Json* input = reader.find("input");
     if (input == nullptr) return bad_input("input: a string or a list of items is needed", "input");
     if (input->is_string()) {
-        out.push_back({{"role", "user"}, {"content", *input}});
+        out.add({{"role", "user"}, {"content", *input}}, "input");
         return out;
     }
     if (!input->is_array()) return wrong("input", "a string or a list of items was expected", *input);
@@ -239,9 +242,9 @@ Result<GenerationRequest> parse_responses(const Json& body, const Catalog& catal
     read_text(reader, request.text_form);
     Json variables = read_reasoning(reader);
     if (reader.failed()) return reader.take_error();
-    Result<Json> turns = read_input(reader);
+    Result<Turns> turns = read_input(reader);
     if (!turns) return std::move(turns).error();
-    Result<Conversation> read = read_messages(*turns, *request.model, request.tools);
+    Result<Conversation> read = read_turns(*turns, *request.model, request.tools);
     if (!read) return std::move(read).error();
     Conversation conversation = *std::move(read);
     conversation.variables = std::move(variables);

@@ -124,6 +124,7 @@ TEST(responses, refuse_by_place) {
          Bad{R"({"input": [{"role": "robot", "content": "a"}]})", "input[0].role"},
          Bad{R"({"input": [{"type": "item_reference"}]})", "input[0].type"},
          Bad{R"({"input": [{"role": "user", "content": [{"type": "input_image"}]}]})", "input[0].content[0].type"},
+         Bad{R"({"input": [{"type": "function_call", "call_id": "c", "arguments": "{}"}]})", "input[0].name"},
          Bad{body(R"(, "previous_response_id": "x")"), "previous_response_id"},
          Bad{body(R"(, "background": true)"), "background"},
          Bad{body(R"(, "tools": [{"type": "web_search"}])"), "tools[0].type"},
@@ -137,6 +138,15 @@ TEST(responses, refuse_by_place) {
         EXPECT_EQ(reply.status, 400) << bad.body << reply.body;
         EXPECT_EQ(reply.json()["error"]["param"], bad.where) << reply.body;
     }
+}
+
+TEST(responses, tell_what_a_template_says_of_the_clients_own_item) {
+    TestHouse house({.template_source = kAlternating});
+    const TestReply reply = house.post(
+        kPath,
+        R"({"instructions": "s", "input": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]})");
+    EXPECT_EQ(reply.status, 400) << reply.body;
+    EXPECT_EQ(reply.json()["error"]["param"], "input[1]") << reply.body;
 }
 
 }  // namespace

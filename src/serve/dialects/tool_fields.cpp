@@ -28,7 +28,8 @@ bool may_be_object(const Json& type) {
     return !type.is_string() || type == "object";
 }
 
-/// Arguments are an object, whatever else the schema allows, and one of no parameters is empty.
+/// Arguments are an object, whatever else the schema allows. One of no parameters is empty but for the names that it
+/// requires, whose values may be any.
 Json object_schema(const Json* given) {
     if (given == nullptr || given->empty())
         return {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
@@ -48,7 +49,13 @@ Json object_schema(const Json* given) {
         return item.key() != "type" && item.key() != "properties" && item.key() != "required" &&
                item.key() != "title" && item.key() != "description" && item.key() != "$schema";
     });
-    if (bare && !says_more) out["additionalProperties"] = false;
+    if (!bare || says_more) return out;
+    const bool readable = !out.contains("properties") || out["properties"].is_object();
+    const Json required = out.contains("required") ? out["required"] : Json();
+    if (readable && required.is_array())
+        for (const Json& name : required)
+            if (name.is_string()) out["properties"][name.get<std::string>()] = true;
+    out["additionalProperties"] = false;
     return out;
 }
 
@@ -310,6 +317,46 @@ Result<Json> read_tool_calls(const Json& calls, const std::string& where) {
     return out;
 }
 
+namespace {
+
+/// With channels a message has one call, and its result comes before the next. Their templates also call thinking by
+/// another name, and take none beside words in front of a call.
+void part_calls(Json& messages) {
+    Json out = Json::array();
+    for (size_t i = 0; i < messages.size(); ++i) {
+        Json message = std::move(messages[i]);
+        if (message.contains("reasoning_content")) message["thinking"] = message["reasoning_content"];
+        if (!message.contains("tool_calls") || message["tool_calls"].empty()) {
+            out.push_back(std::move(message));
+            continue;
+        }
+        if (!text_of(message["content"]).empty()) message.erase("thinking");
+        Json calls = std::move(message["tool_calls"]);
+        const size_t first = i + 1;
+        std::unordered_map<std::string, size_t> results;  // of this message, by the call's id
+        while (i + 1 < messages.size() && messages[i + 1]["role"] == "tool") {
+            ++i;
+            results.try_emplace(messages[i].value("tool_call_id", ""), i);
+        }
+        std::vector<bool> taken(i + 1 - first);
+        for (Json& call : calls) {
+            const auto result = results.find(call["id"].get<std::string>());
+            message["tool_calls"] = Json::array({std::move(call)});
+            out.push_back(message);
+            message["content"] = message["content"].is_array() ? Json::array() : Json("");
+            message.erase("thinking");
+            if (result == results.end() || taken[result->second - first]) continue;
+            taken[result->second - first] = true;
+            out.push_back(std::move(messages[result->second]));
+        }
+        for (size_t k = 0; k < taken.size(); ++k)
+            if (!taken[k]) out.push_back(std::move(messages[first + k]));
+    }
+    messages = std::move(out);
+}
+
+}  // namespace
+
 void finish_tool_messages(Json& messages, CallStyle style) {
     const bool short_ids = style == CallStyle::listed || style == CallStyle::named;
     OpenCalls asked;
@@ -331,6 +378,7 @@ void finish_tool_messages(Json& messages, CallStyle style) {
         if (name.empty()) message["name"] = call->name;
         message["tool_call_id"] = short_ids ? short_id(call->id) : call->id;
     }
+    if (style == CallStyle::channel) part_calls(messages);
 }
 
 void write_tools_as_text(Json& messages, const ToolUse& use, bool parts) {

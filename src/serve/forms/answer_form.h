@@ -10,10 +10,10 @@ namespace cadans::serve {
 
 /// Checked when a grammar is made of it, not before. A value.
 struct TextForm {
-    enum class Kind : uint8_t { any, json_object, schema, regex, gbnf, choice };
+    enum class Kind : uint8_t { any, json_object, schema, regex, gbnf, lark, choice };
     Kind kind = Kind::any;
     nlohmann::ordered_json schema = {};     ///< of `schema`
-    std::string source = {};                ///< of `regex` and `gbnf`
+    std::string source = {};                ///< of `regex`, `gbnf` and `lark`
     std::vector<std::string> choices = {};  ///< of `choice`: one of these texts
     std::string field = {};                 ///< of the body, for errors
 };

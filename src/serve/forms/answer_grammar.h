@@ -18,10 +18,12 @@ namespace cadans::serve {
 /// Thread rule: as Constraint; bytes() and worn() from any thread.
 class AnswerGrammar final : public Constraint {
   public:
+    /// spaced     behind thinking, white space is the text's own
     /// bytes_max  of memory for the places that answers come to
-    AnswerGrammar(grammar::Grammar grammar, std::shared_ptr<GrammarTokens> tokens,
+    AnswerGrammar(grammar::Grammar grammar, std::shared_ptr<GrammarTokens> tokens, bool spaced = false,
                   size_t bytes_max = grammar::Stacks::kBytesMax)
         : tokens_(std::move(tokens)),
+          spaced_(spaced),
           grammar_(std::move(grammar)),
           stacks_(grammar_, bytes_max),
           mask_(tokens_->cache(), stacks_),
@@ -34,6 +36,8 @@ class AnswerGrammar final : public Constraint {
     ConstraintState after(ConstraintState at, TokenId token) override;
     bool complete(ConstraintState at) override;
 
+    /// The text that has a form may begin with white space, so that none in front of it is anything else.
+    bool spaced() const noexcept { return spaced_; }
     /// No answer has a single byte.
     bool begins_complete() const noexcept { return begins_complete_; }
     /// Of memory, about; without what all grammars of the model share.
@@ -45,6 +49,7 @@ class AnswerGrammar final : public Constraint {
     static constexpr size_t kWornBytes = size_t{64} << 20;
 
     std::shared_ptr<GrammarTokens> tokens_;
+    bool spaced_;
     grammar::Grammar grammar_;
     grammar::Stacks stacks_;
     grammar::TokenMask mask_;

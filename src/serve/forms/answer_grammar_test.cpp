@@ -142,6 +142,55 @@ TEST(answer_grammar, is_compiled_once_for_one_form) {
     EXPECT_EQ(made(shelf, {.kind = Kind::any}), nullptr);
 }
 
+TEST(answer_grammar, a_refusal_is_found_once_and_names_each_askers_field) {
+    const text::Vocabulary vocabulary = vocabulary_of(text::small_bpe());
+    GrammarShelf shelf(vocabulary, std::nullopt);
+    const auto refused = [&](const char* source, const char* field) {
+        const auto got = shelf.get({.kind = Kind::regex, .source = source, .field = field}, {}, Lead::none);
+        EXPECT_FALSE(got.has_value());
+        return got ? std::string() : got.error().where;
+    };
+    for (int again = 0; again < 3; again++) EXPECT_EQ(refused("a(?<=x)", "regex"), "regex");
+    EXPECT_EQ(shelf.compiled(), 1u);
+    EXPECT_EQ(refused("a(?<=x)", "guided_regex"), "guided_regex");
+    EXPECT_EQ(shelf.compiled(), 2u);
+    const auto good = made(shelf, {.kind = Kind::regex, .source = "a+", .field = "regex"});
+    for (int other = 0; other < 40; other++)
+        EXPECT_EQ(refused(("b(?<=" + std::to_string(other) + ")").c_str(), "regex"), "regex");
+    EXPECT_EQ(shelf.compiled(), 43u);
+    EXPECT_EQ(made(shelf, {.kind = Kind::regex, .source = "a+", .field = "regex"}), good)
+        << "refusals push no grammar out";
+    EXPECT_EQ(refused("a(?<=x)", "regex"), "regex");
+    EXPECT_EQ(shelf.compiled(), 44u) << "they are not kept without end";
+}
+
+TEST(answer_grammar, white_space_behind_thinking_is_the_texts_where_it_may_begin_so) {
+    const text::Vocabulary vocabulary = vocabulary_of(text::small_bpe());
+    GrammarShelf shelf(vocabulary, kThink);
+    const auto of = [&](const char* source) {
+        const auto got = shelf.get({.kind = Kind::regex, .source = source, .field = "regex"}, {}, Lead::rest);
+        EXPECT_TRUE(got.has_value());
+        return *got;
+    };
+    const auto spaced = of("\\n{0,2}[xy]"), plain = of("[xy]");
+    EXPECT_TRUE(spaced->spaced());
+    EXPECT_FALSE(plain->spaced());
+    auto tokenizer = text::Tokenizer::make(vocabulary_of(text::small_bpe()));
+    const auto takes = [&](Constraint& constraint, std::string_view text) {
+        ConstraintState at = constraint.start();
+        std::vector<uint64_t> bits((vocabulary.size() + 63) / 64);
+        for (const TokenId token : tokenizer->encode(text, {.add_special = false, .parse_special = true})) {
+            if (!constraint.allowed(at, bits) || (bits[index(token) / 64] >> (index(token) % 64) & 1) == 0)
+                return false;
+            at = constraint.after(at, token);
+        }
+        return constraint.complete(at);
+    };
+    EXPECT_TRUE(takes(*spaced, "a</think>\n\nx"));
+    EXPECT_FALSE(takes(*spaced, "a</think>\n\n\nx")) << "whose would the third be";
+    EXPECT_TRUE(takes(*plain, "a</think>\n\n\nx"));
+}
+
 TEST(answer_grammar, forms_of_other_parts_are_other_forms) {
     const text::Vocabulary vocabulary = vocabulary_of(text::small_bpe());
     GrammarShelf shelf(vocabulary, std::nullopt);
@@ -170,6 +219,29 @@ TEST(answer_grammar, the_shelf_has_a_budget_and_keeps_the_last) {
     EXPECT_EQ(first.use_count(), 1) << "whoever answers under it has it, and nobody else";
     EXPECT_NE(made(small, a), first);
     EXPECT_EQ(made(large, a), kept);
+    large.tidy();
+    EXPECT_EQ(made(large, a), kept) << "what is in its bounds stays";
+}
+
+TEST(answer_grammar, when_an_answer_ends_the_shelf_keeps_its_budget_again) {
+    const text::Vocabulary vocabulary = vocabulary_of(text::small_bpe());
+    constexpr size_t kBudget = size_t{1} << 20;
+    GrammarShelf shelf(vocabulary, std::nullopt, CallStyle::tagged, kBudget);
+    const TextForm nested{.kind = Kind::gbnf, .source = "root ::= \"[\" root \"]\" | \"a\"", .field = "grammar"};
+    const auto idle = made(shelf, {.kind = Kind::regex, .source = "a+", .field = "regex"});
+    const auto grown = shelf.get(nested, {}, Lead::none);
+    ASSERT_TRUE(grown.has_value());
+    std::vector<uint64_t> bits((vocabulary.size() + 63) / 64);
+    ConstraintState at = (*grown)->start();
+    for (int depth = 0; depth < 100'000 && (*grown)->bytes() <= kBudget; depth++) {
+        ASSERT_TRUE((*grown)->allowed(at, bits));
+        at = (*grown)->after(at, *vocabulary.find("["));
+    }
+    EXPECT_GT((*grown)->bytes(), kBudget);
+    EXPECT_GT(idle.use_count(), 1) << "while it answers nobody looks";
+    shelf.tidy();
+    EXPECT_EQ(idle.use_count(), 1);
+    EXPECT_EQ(made(shelf, nested), *grown) << "the one asked for last stays";
 }
 
 TEST(answer_grammar, an_answer_that_needs_too_much_memory_fails_and_no_other) {
@@ -178,7 +250,7 @@ TEST(answer_grammar, an_answer_that_needs_too_much_memory_fails_and_no_other) {
     ASSERT_TRUE(tokens.has_value());
     auto compiled = grammar::gbnf_grammar("root ::= \"[\" root \"]\" | \"a\"");
     ASSERT_TRUE(compiled.has_value());
-    AnswerGrammar constraint(*std::move(compiled), *tokens, size_t{256} << 10);
+    AnswerGrammar constraint(*std::move(compiled), *tokens, false, size_t{256} << 10);
     std::vector<uint64_t> bits((vocabulary.size() + 63) / 64);
     const TokenId open = *vocabulary.find("["), close = *vocabulary.find("]"), a = *vocabulary.find("a");
     const auto short_answer = [&] {
@@ -227,6 +299,9 @@ TEST(answer_grammar, refusals_name_field_and_place) {
          {Bad{{.kind = Kind::gbnf, .source = "root ::= a\na ::= \"x\" [b", .field = "grammar"}, "grammar", "line 2"},
           Bad{{.kind = Kind::gbnf, .source = "root ::= \"a\" b\nb ::= b \"x\" | \"y\"", .field = "grammar"},
               "grammar",
+              "line 2"},
+          Bad{{.kind = Kind::lark, .source = "start: a\na: \"x\" [b", .field = "guided_grammar"},
+              "guided_grammar",
               "line 2"},
           Bad{{.kind = Kind::regex, .source = "a(?<=x)", .field = "regex"}, "regex", "at byte"},
           Bad{{.kind = Kind::regex, .source = "", .field = "regex"}, "regex", "empty"},

@@ -93,6 +93,19 @@ bool CallReader::step_head(ReadText& out) {
         if (end == held_.npos) return false;
         piece.name = held_.substr(0, end);
         begin = end + kArguments.size();
+    } else if (style_ == CallStyle::channel) {
+        constexpr std::string_view kMessage = "<|message|>";
+        const size_t end = held_.find(kMessage);
+        if (end == held_.npos) return false;
+        piece.name = held_.substr(0, held_.find_first_of(" <"));
+        begin = end + kMessage.size();
+    } else if (const BareMarks* marks = bare_marks(style_)) {
+        constexpr std::string_view kCall = "call:";
+        const size_t name = held_.find(kCall), end = held_.find('{');
+        if (end == held_.npos) return false;
+        if (name < end) piece.name = held_.substr(name + kCall.size(), end - name - kCall.size());
+        begin = end;
+        bare_.emplace(marks->quote);
     } else {
         const size_t name = behind_key(held_, "name", 0);
         const size_t end = name == held_.npos ? name : held_.find('"', name + 1);
@@ -110,7 +123,22 @@ bool CallReader::step_head(ReadText& out) {
     return true;
 }
 
+void CallReader::add_arguments(ReadText& out, std::string_view piece, bool last) {
+    if (piece.empty() && !last) return;
+    if (out.calls.empty() || out.calls.back().index != calls_ - 1)
+        out.calls.push_back({.index = calls_ - 1, .arguments = {}});
+    out.calls.back().arguments += piece;
+    out.calls.back().last = last;
+}
+
 bool CallReader::step_arguments(ReadText& out) {
+    if (bare_) {
+        const std::string json = bare_->push(held_);
+        const bool ended = bare_->over();
+        add_arguments(out, json, ended);
+        if (ended) state_ = State::behind;
+        return ended;
+    }
     size_t end = 0;
     bool over = false;
     for (; end < held_.size() && !over; end++) {
@@ -129,12 +157,7 @@ bool CallReader::step_arguments(ReadText& out) {
             depth_--;
         }
     }
-    if (end > 0 || over) {
-        if (out.calls.empty() || out.calls.back().index != calls_ - 1)
-            out.calls.push_back({.index = calls_ - 1, .arguments = {}});
-        out.calls.back().arguments += held_.substr(0, end);
-        out.calls.back().last = over;
-    }
+    add_arguments(out, std::string_view(held_).substr(0, end), over);
     held_.erase(0, end);
     if (over) state_ = State::behind;
     return over;

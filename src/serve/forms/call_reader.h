@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "serve/forms/bare_arguments.h"
 #include "serve/forms/tool_use.h"
 
 namespace cadans::serve {
@@ -51,6 +53,7 @@ class CallReader {
     bool step_text(ReadText& out);
     bool step_head(ReadText& out);
     bool step_arguments(ReadText& out);
+    void add_arguments(ReadText& out, std::string_view piece, bool last);
     bool step_behind();
 
     CallStyle style_;
@@ -60,6 +63,7 @@ class CallReader {
     uint32_t calls_ = 0;
     uint32_t depth_ = 0;  // of the arguments
     bool in_string_ = false, escaped_ = false;
+    std::optional<BareArguments> bare_;  // of the call that is read, where its style has such
 };
 
 }  // namespace cadans::serve

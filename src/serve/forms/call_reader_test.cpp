@@ -68,6 +68,21 @@ const Case kCases[] = {
      "Yes[TOOL_CALLS]f[ARGS]{\"x\": 1}[TOOL_CALLS]g[ARGS]{}",
      "Yes",
      {{"f", R"({"x": 1})"}, {"g", "{}"}}},
+    {CallStyle::channel,
+     "I look.<|channel|>commentary to=functions.a.b <|constrain|>json<|message|>{\"x\": \"<|channel|>}\"}",
+     "I look.",
+     {{"a.b", R"({"x": "<|channel|>}"})"}}},
+    {CallStyle::channel, "<|channel|>commentary to=functions.f<|message|>{}", "", {{"f", "{}"}}},
+    {CallStyle::escaped,
+     "Yes\n<start_function_call>call:f{a:<escape>}, "
+     "\"b\"\n<esc<escape>,c:{d:[1,-2.5,<escape><escape>,null]}}<end_function_call>"
+     "<start_function_call>call:g{}<end_function_call><start_function_response>",
+     "Yes",
+     {{"f", R"({"a":"}, \"b\"\n<esc","c":{"d":[1,-2.5,"",null]}})"}, {"g", "{}"}}},
+    {CallStyle::quoted,
+     "<|tool_call>call:f{ a: <|\"|>x\\<|<|\"|>, b:[{c:true},{}] }<tool_call|><|tool_response>",
+     "",
+     {{"f", R"({"a":"x\\<|","b":[{"c":true},{}]})"}}},
 };
 
 TEST(call_reader, finds_words_and_calls_wherever_the_text_is_cut) {

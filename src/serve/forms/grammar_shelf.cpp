@@ -1,10 +1,12 @@
 #include "serve/forms/grammar_shelf.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "grammar/gbnf.h"
 #include "grammar/json_text.h"
+#include "grammar/lark.h"
 #include "grammar/matcher.h"
 #include "grammar/regex.h"
 #include "grammar/schema.h"
@@ -65,6 +67,8 @@ Result<RuleId> add_form(Rules& rules, const TextForm& form) {
             return grammar::add_regex(rules, form.source);
         case TextForm::Kind::gbnf:
             return grammar::add_gbnf(rules, form.source);
+        case TextForm::Kind::lark:
+            return grammar::add_lark(rules, form.source);
         case TextForm::Kind::choice: {
             Nfa body = rules.body();
             const Nfa::State end = body.add();
@@ -77,21 +81,36 @@ Result<RuleId> add_form(Rules& rules, const TextForm& form) {
     }
 }
 
-/// Whether a text of this form may begin, white space aside, with what begins a call.
-Result<bool> may_begin_with(const TextForm& form, std::string_view mark) {
-    // The others are JSON.
-    if (form.kind != TextForm::Kind::regex && form.kind != TextForm::Kind::gbnf && form.kind != TextForm::Kind::choice)
-        return false;
+/// Whether texts of this form are what their source says down to the first byte; the others are JSON.
+bool begins_anyhow(const TextForm& form) {
+    return form.kind == TextForm::Kind::regex || form.kind == TextForm::Kind::gbnf ||
+           form.kind == TextForm::Kind::lark || form.kind == TextForm::Kind::choice;
+}
+
+/// By itself, so that errors of grammars name lines.
+Result<grammar::Grammar> compile_alone(const TextForm& form) {
+    if (form.kind == TextForm::Kind::gbnf) return grammar::gbnf_grammar(form.source);
+    if (form.kind == TextForm::Kind::lark) return grammar::lark_grammar(form.source);
     Rules rules;
     Result<RuleId> text = add_form(rules, form);
     if (!text) return std::move(text).error();
-    Result<grammar::Grammar> alone = rules.compile(*text);
-    if (!alone) return std::move(alone).error();
-    grammar::Stacks stacks(*alone);
+    return rules.compile(*text);
+}
+
+constexpr std::array kSpaces = {" ", "\t", "\r", "\n"};
+
+bool begins_with_space(const grammar::Grammar& text) {
+    grammar::Stacks stacks(text);
+    return std::ranges::any_of(kSpaces, [&](const char* space) { return grammar::Matcher(stacks).accept(space); });
+}
+
+/// Whether a text may begin, white space aside, with what begins a call.
+bool may_begin_with(const grammar::Grammar& text, std::string_view mark) {
+    grammar::Stacks stacks(text);
     std::vector<grammar::Matcher> places = {grammar::Matcher(stacks)};
     for (size_t i = 0; i < places.size(); ++i) {
         if (grammar::Matcher begun = places[i]; begun.accept(mark)) return true;
-        for (const char* space : {" ", "\t", "\r", "\n"}) {
+        for (const char* space : kSpaces) {
             grammar::Matcher next = places[i];
             if (!next.accept(space) || std::ranges::find(places, next) != places.end()) continue;
             if (places.size() == kSpacePlacesMax) return true;  // perhaps
@@ -107,9 +126,9 @@ GrammarShelf::GrammarShelf(const text::Vocabulary& vocabulary, std::optional<tex
                            CallStyle calls, size_t bytes_max)
     : vocabulary_(vocabulary), reasoning_(std::move(reasoning)), calls_(calls), bytes_max_(bytes_max) {}
 
-Result<std::shared_ptr<Constraint>> GrammarShelf::get(const TextForm& form, const ToolUse& tools, Lead lead) {
+Result<std::shared_ptr<AnswerGrammar>> GrammarShelf::get(const TextForm& form, const ToolUse& tools, Lead lead) {
     const bool calls = tools.choice != ToolChoice::none;
-    if (form.kind == TextForm::Kind::any && !calls) return std::shared_ptr<Constraint>();
+    if (form.kind == TextForm::Kind::any && !calls) return std::shared_ptr<AnswerGrammar>();
     const std::string field = form.kind == TextForm::Kind::any ? "tools" : form.field;
     if (!reasoning_) lead = Lead::none;
     std::string key = key_of(form, tools, lead);
@@ -120,18 +139,45 @@ Result<std::shared_ptr<Constraint>> GrammarShelf::get(const TextForm& form, cons
     const auto found = std::ranges::find(kept_, key, &Kept::key);
     if (found != kept_.end()) {
         kept_.splice(kept_.begin(), kept_, found);
-        std::shared_ptr<Constraint> known = found->grammar;
+        std::shared_ptr<AnswerGrammar> known = found->grammar;
         drop_beyond_bounds();
         return known;
     }
+    // A refusal names fields, which a grammar does not know.
+    std::string asked = key + "\n" + field;
+    for (const Tool& tool : tools.tools) asked += "\n" + tool.field;
+    if (const auto refused = std::ranges::find(refused_, asked, &Refused::key); refused != refused_.end()) {
+        refused_.splice(refused_.begin(), refused_, refused);
+        return refused->error;
+    }
     if (Status ready = need_tokens(); !ready) return placed(std::move(ready).error(), field);
-    Result<grammar::Grammar> compiled = compile(form, tools, lead);
-    if (!compiled) return placed(std::move(compiled).error(), field);
-    auto made = std::make_shared<AnswerGrammar>(*std::move(compiled), tokens_);
-    if (made->begins_complete()) return placed(bad_input("only an empty answer would satisfy this"), field);
+    Result<Compiled> compiled = compile(form, tools, lead);
+    if (!compiled) return keep_refusal(std::move(asked), placed(std::move(compiled).error(), field));
+    auto made = std::make_shared<AnswerGrammar>(std::move(compiled->grammar), tokens_, compiled->spaced);
+    if (made->begins_complete())
+        return keep_refusal(std::move(asked), placed(bad_input("only an empty answer would satisfy this"), field));
     kept_.push_front({std::move(key), made});
     drop_beyond_bounds();
-    return std::shared_ptr<Constraint>(std::move(made));
+    return made;
+}
+
+void GrammarShelf::tidy() {
+    const std::unique_lock guard(lock_, std::try_to_lock);
+    if (!guard) return;
+    drop_worn();
+    drop_beyond_bounds();
+}
+
+Error GrammarShelf::keep_refusal(std::string key, Error error) {
+    refused_.push_front({std::move(key), error});
+    size_t bytes = 0, count = 0;
+    auto at = refused_.begin();
+    for (; at != refused_.end() && count < kKept; ++at, ++count) {
+        bytes += at->key.size() + at->error.message.size() + at->error.where.size();
+        if (bytes > kRefusalBytesMax) break;
+    }
+    refused_.erase(at, refused_.end());
+    return error;
 }
 
 /// Answers that still use one keep it until they end.
@@ -163,13 +209,20 @@ Status GrammarShelf::need_tokens() {
     return Ok{};
 }
 
-Result<grammar::Grammar> GrammarShelf::compile(const TextForm& form, const ToolUse& tools, Lead lead) const {
+Result<GrammarShelf::Compiled> GrammarShelf::compile(const TextForm& form, const ToolUse& tools, Lead lead) {
+    compiled_++;
     const bool calls = tools.choice != ToolChoice::none;
     const bool alone = !calls && lead == Lead::none;
-    // By itself first where its errors then name lines.
-    if (form.kind == TextForm::Kind::gbnf) {
-        Result<grammar::Grammar> by_itself = grammar::gbnf_grammar(form.source);
-        if (!by_itself || alone) return by_itself;
+    bool spaced = false;
+    if (begins_anyhow(form)) {
+        Result<grammar::Grammar> by_itself = compile_alone(form);
+        if (!by_itself) return std::move(by_itself).error();
+        if (alone) return Compiled{*std::move(by_itself), false};
+        spaced = lead != Lead::none && begins_with_space(*by_itself);
+        const bool may_call = tools.choice == ToolChoice::automatic && calls_ != CallStyle::bare;
+        if (may_call && may_begin_with(*by_itself, mark_of(calls_)))
+            return unsupported("with tools that may be called, no text may begin as a call does, with " +
+                               std::string(mark_of(calls_)));
     }
     Rules rules;
     std::optional<RuleId> text;
@@ -178,27 +231,30 @@ Result<grammar::Grammar> GrammarShelf::compile(const TextForm& form, const ToolU
         if (!added) return std::move(added).error();
         text = *added;
     }
-    if (alone) return rules.compile(*text);
-    Nfa body = rules.body();
-    const Nfa::State begin = reasoning_ ? add_lead(rules, body, 0, lead, *reasoning_) : 0;
-    if (!calls) {
-        body.accept(body.call(begin, *text));
-    } else {
-        // A bare call and a form could begin alike.
-        if (text && calls_ == CallStyle::bare && tools.choice == ToolChoice::automatic)
-            return unsupported("a form of the text and tools that may be called cannot go together with this model");
-        if (text && tools.choice == ToolChoice::automatic) {
-            const Result<bool> alike = may_begin_with(form, mark_of(calls_));
-            if (!alike) return alike.error();
-            if (*alike)
-                return unsupported("with tools that may be called, no text may begin as a call does, with " +
-                                   std::string(mark_of(calls_)));
-        }
-        const std::string_view opens = lead == Lead::thinking ? std::string_view(reasoning_->open) : std::string_view();
-        if (Status done = add_calls(rules, body, begin, tools, calls_, text, opens); !done)
-            return std::move(done).error();
+    RuleId root = text.value_or(0);
+    if (!alone) {
+        Nfa body = rules.body();
+        if (Status done = add_answer(rules, body, tools, lead, text, spaced); !done) return std::move(done).error();
+        root = rules.add("the answer", std::move(body));
     }
-    return rules.compile(rules.add("the answer", std::move(body)));
+    Result<grammar::Grammar> compiled = rules.compile(root);
+    if (!compiled) return std::move(compiled).error();
+    return Compiled{*std::move(compiled), spaced};
+}
+
+Status GrammarShelf::add_answer(Rules& rules, Nfa& body, const ToolUse& tools, Lead lead, std::optional<RuleId> text,
+                                bool spaced) const {
+    const BehindLead begin =
+        reasoning_ ? add_lead(rules, body, 0, lead, *reasoning_, spaced) : BehindLead{.text = 0, .calls = 0};
+    if (tools.choice == ToolChoice::none) {
+        body.accept(body.call(begin.text, *text));
+        return Ok{};
+    }
+    // A bare call and a form could begin alike.
+    if (text && calls_ == CallStyle::bare && tools.choice == ToolChoice::automatic)
+        return unsupported("a form of the text and tools that may be called cannot go together with this model");
+    const std::string_view opens = lead == Lead::thinking ? std::string_view(reasoning_->open) : std::string_view();
+    return add_calls(rules, body, begin, tools, calls_, text, opens);
 }
 
 }  // namespace cadans::serve

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "grammar/grammar.h"
@@ -17,9 +18,23 @@ enum class Lead : uint8_t {
     rest,      ///< the rest of a block that the prompt has opened
 };
 
-/// The rules from a state of `body` to the state where the answer proper begins.
-grammar::Nfa::State add_lead(grammar::Rules& rules, grammar::Nfa& body, grammar::Nfa::State from, Lead lead,
-                             const text::ReasoningStyle& style);
+/// Where a part of the answer that comes behind thinking begins.
+struct BehindLead {
+    grammar::Nfa::State text;   ///< the answer's own text
+    grammar::Nfa::State calls;  ///< messages of another kind, with channels; else the same
+};
+
+/// The rules from a state of `body` on.
+///
+/// spaced  the text behind it may begin with white space, so that none may come in between
+BehindLead add_lead(grammar::Rules& rules, grammar::Nfa& body, grammar::Nfa::State from, Lead lead,
+                    const text::ReasoningStyle& style, bool spaced = false);
+
+/// With channels: a message of text for people, and the beginning of the next message behind it.
+grammar::Nfa::State add_preamble(grammar::Rules& rules, grammar::Nfa& body, grammar::Nfa::State from);
+
+/// With channels: what text of one message never holds, beside the mark that ends it.
+std::vector<std::string> other_channel_marks(std::string_view end);
 
 /// The spellings that these rules ask for: where they are control tokens, a grammar must be able to see them.
 std::vector<std::string> marks_of(const text::ReasoningStyle& style);

@@ -19,7 +19,9 @@ constexpr uint32_t kBetweenMax = 2;  // line ends between two calls
 /// Writes the parts of calls, each rule once.
 class CallWriter {
   public:
-    CallWriter(Rules& rules, CallStyle style) : rules_(rules), json_(rules), style_(style) {}
+    CallWriter(Rules& rules, CallStyle style) : rules_(rules), json_(rules), style_(style), bare_(bare_marks(style)) {
+        if (bare_ != nullptr) options_.quote = bare_->quote;
+    }
 
     /// One call of any of the tools, without the mark in front of the first.
     Result<RuleId> call(const std::vector<Tool>& tools) {
@@ -27,7 +29,7 @@ class CallWriter {
         const Nfa::State end = body.add();
         for (const Tool& tool : tools) {
             rules_.within(tool.field);
-            Result<RuleId> arguments = grammar::add_schema(rules_, tool.parameters);
+            Result<RuleId> arguments = grammar::add_schema(rules_, tool.parameters, options_);
             rules_.within("");
             if (!arguments) {
                 Error error = std::move(arguments).error();
@@ -36,6 +38,10 @@ class CallWriter {
             }
             if (style_ == CallStyle::named)
                 body.call(body.literal(0, tool.name + "[ARGS]"), *arguments, end);
+            else if (style_ == CallStyle::channel)
+                body.call(body.literal(0, tool.name + " <|constrain|>json<|message|>"), *arguments, end);
+            else if (bare_ != nullptr)
+                body.call(body.literal(0, "call:" + tool.name), *arguments, end);
             else
                 body.join(object(body, 0, tool.name, *arguments), end);
         }
@@ -45,6 +51,13 @@ class CallWriter {
 
     /// From behind the mark to the end of the last call.
     Nfa::State calls(Nfa& body, Nfa::State from, RuleId call, bool parallel) {
+        if (bare_ != nullptr) {
+            const Nfa::State end = body.literal(body.call(from, call), bare_->close), over = body.add();
+            if (parallel) body.join(body.literal(end, bare_->open), from);
+            body.join(end, over);
+            body.join(body.literal(end, bare_->result), over);
+            return over;
+        }
         switch (style_) {
             case CallStyle::tagged: {
                 Nfa::State at = body.call(spaces(body, from), call);
@@ -94,11 +107,13 @@ class CallWriter {
     Rules& rules_;
     grammar::JsonRules json_;
     CallStyle style_;
+    const BareMarks* bare_;
+    grammar::SchemaOptions options_;
 };
 
 }  // namespace
 
-Status add_calls(Rules& rules, Nfa& body, Nfa::State from, const ToolUse& use, CallStyle style,
+Status add_calls(Rules& rules, Nfa& body, BehindLead from, const ToolUse& use, CallStyle style,
                  std::optional<RuleId> text, std::string_view opens) {
     CallWriter writer(rules, style);
     Result<RuleId> call = writer.call(use.tools);
@@ -107,24 +122,29 @@ Status add_calls(Rules& rules, Nfa& body, Nfa::State from, const ToolUse& use, C
     body.accept(writer.calls(body, marked, *call, use.parallel));
     // Where calls begin: behind their mark, or at once.
     const bool bare = style == CallStyle::bare;
-    body.join(body.literal(from, mark_of(style)), marked);
-    if (bare) body.join(from, marked);
+    const bool messages = from.text != from.calls;
+    body.join(body.literal(from.calls, mark_of(style)), marked);
+    if (bare) body.join(from.calls, marked);
     if (use.choice == ToolChoice::required) return Ok{};
     if (text) {
-        body.accept(body.call(from, *text));
+        body.accept(body.call(from.text, *text));
         return Ok{};
     }
+    if (messages) body.join(body.literal(add_preamble(rules, body, from.calls), mark_of(style)), marked);
     // Words that a reader would take for a bare call are none: an object at the beginning of the text, or behind what
     // it takes for a block of thinking.
-    std::vector<std::string> not_first;
-    if (bare) not_first.emplace_back("{");
-    if (bare && !opens.empty()) not_first.emplace_back(opens);
+    grammar::Forbidden forbidden;
+    if (bare) forbidden.first.emplace_back("{");
+    if (bare && !opens.empty()) forbidden.first.emplace_back(opens);
+    // With channels whatever parts messages would part this one for its reader, and a call follows the first of them.
+    const std::string_view mark = mark_of(style), parts = messages ? mark.substr(0, mark.find('>') + 1) : mark;
+    if (messages) forbidden.anywhere = other_channel_marks(parts);
     Nfa free = rules.body();
-    free.accept(grammar::add_text_until(free, 0, mark_of(style), not_first));
+    free.accept(grammar::add_text_until(free, 0, parts, forbidden));
     const RuleId before = rules.add("text in front of calls", std::move(free));
     rules.set_free(before);
-    body.accept(from);  // an answer without a word
-    body.call(from, before, marked);
+    body.accept(from.text);  // an answer without a word
+    body.join(body.literal(body.call(from.text, before), mark.substr(parts.size())), marked);
     return Ok{};
 }
 

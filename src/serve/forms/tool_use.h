@@ -35,10 +35,21 @@ struct ToolUse {
 /// How a model writes a call. Each begins with a mark, which free text never holds.
 enum class CallStyle : uint8_t {
     tagged,  ///< <tool_call>{"name": …, "arguments": …}</tool_call>: Hermes, Qwen, and all without a style of their own
-    bare,    ///< {"name": …, "parameters": …}, perhaps behind <|python_tag|>: Llama 3
-    listed,  ///< [TOOL_CALLS] [{"name": …, "arguments": …}, …]: Mistral
-    named,   ///< [TOOL_CALLS]name[ARGS]{…}: newer Mistral
+    bare,     ///< {"name": …, "parameters": …}, perhaps behind <|python_tag|>: Llama 3
+    listed,   ///< [TOOL_CALLS] [{"name": …, "arguments": …}, …]: Mistral
+    named,    ///< [TOOL_CALLS]name[ARGS]{…}: newer Mistral
+    channel,  ///< a message of its own, its header naming the function; one an answer: gpt-oss
+    escaped,  ///< <start_function_call>call:name{key:<escape>text<escape>}<end_function_call>: FunctionGemma
+    quoted,   ///< <|tool_call>call:name{key:<|"|>text<|"|>}<tool_call|>: Gemma 4
 };
+
+/// Marks of a style whose arguments are no JSON: names are bare, texts stand between two quotes as they are.
+struct BareMarks {
+    const char *open, *close;
+    const char* quote;
+    const char* result;  ///< what such a model writes behind its calls: now it waits for a result
+};
+const BareMarks* bare_marks(CallStyle style) noexcept;  ///< null: arguments are JSON
 
 /// A model's way, found in its template.
 struct CallFormat {

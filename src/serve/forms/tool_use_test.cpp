@@ -81,11 +81,18 @@ TEST(tools, formats_are_found_in_templates) {
     EXPECT_EQ(style("tools tool_calls <|start_header_id|>").style, CallStyle::bare);
     EXPECT_EQ(style("tools tool_calls [TOOL_CALLS]").style, CallStyle::listed);
     EXPECT_EQ(style("tools tool_calls [TOOL_CALLS] [ARGS]").style, CallStyle::named);
+    EXPECT_EQ(style("tools tool_calls <|channel|> <|call|>").style, CallStyle::channel);
+    EXPECT_EQ(style("tools tool_calls <start_function_call>").style, CallStyle::escaped);
+    EXPECT_EQ(style("tools tool_calls <|tool_call> <tool_call|>").style, CallStyle::quoted);
     EXPECT_FALSE(style("messages").in_template);
     EXPECT_EQ(style("messages").style, CallStyle::tagged);
 }
 
 const text::ReasoningStyle kThink{"<think>", "</think>", false};
+const text::ReasoningStyle kChannels{"", "", true};
+
+constexpr CallStyle kStyles[] = {CallStyle::tagged,  CallStyle::bare,    CallStyle::listed, CallStyle::named,
+                                 CallStyle::channel, CallStyle::escaped, CallStyle::quoted};
 
 struct Drawn {
     std::string text;  // all of it but the thinking
@@ -101,6 +108,8 @@ struct Walk {
     std::string_view first = {};  // as much of this as may come comes first; chance goes on from there
     Lead lead = Lead::none;
     bool text_has_form = false;
+    text::AfterThinking after_thinking = text::AfterThinking::words;
+    text::ReasoningStyle reasoning = kThink;
 };
 
 /// An answer drawn evenly from what may come, read back as a client would see it.
@@ -110,7 +119,9 @@ Drawn draw(Constraint& constraint, const text::Vocabulary& vocabulary, CallStyle
     TokenStreamOptions options;
     options.starts_inside = walk.lead == Lead::rest;
     options.shows_control = true;
-    if (walk.lead != Lead::none) options.reasoning = kThink;
+    if (walk.lead != Lead::none) options.reasoning = walk.reasoning;
+    options.after_thinking = walk.after_thinking;
+    options.calls = true;
     TokenStream stream(vocabulary, options);
     CallReader reader(style, walk.text_has_form);
     std::vector<std::string> arguments;
@@ -175,7 +186,7 @@ void check_calls(const Drawn& drawn, size_t most) {
 TEST(tools, calls_of_every_style_are_read_back_and_their_arguments_fit) {
     const auto made = text::Vocabulary::make(text::small_bpe());
     const text::Vocabulary& vocabulary = *made;
-    for (const CallStyle style : {CallStyle::tagged, CallStyle::bare, CallStyle::listed, CallStyle::named}) {
+    for (const CallStyle style : kStyles) {
         GrammarShelf shelf(vocabulary, std::nullopt, style);
         for (const bool parallel : {true, false}) {
             ToolUse use = use_of({{"tool_choice", "required"}, {"parallel_tool_calls", parallel}});
@@ -190,7 +201,7 @@ TEST(tools, calls_of_every_style_are_read_back_and_their_arguments_fit) {
                 check_calls(drawn, parallel ? 100 : 1);
                 most_calls = std::max(most_calls, drawn.calls.size());
             }
-            EXPECT_EQ(most_calls > 1, parallel && style != CallStyle::bare);
+            EXPECT_EQ(most_calls > 1, parallel && style != CallStyle::bare && style != CallStyle::channel);
         }
     }
 }
@@ -216,7 +227,7 @@ TEST(tools, what_all_of_them_may_cost_is_what_one_form_may) {
 
 TEST(tools, an_answer_may_be_words_and_may_end_behind_any_character) {
     const auto made = text::Vocabulary::make(text::small_bpe());
-    for (const CallStyle style : {CallStyle::tagged, CallStyle::bare, CallStyle::listed, CallStyle::named}) {
+    for (const CallStyle style : kStyles) {
         GrammarShelf shelf(*made, std::nullopt, style);
         const auto constraint = shelf.get({}, use_of({}), Lead::none);
         ASSERT_TRUE(constraint.has_value());
@@ -259,11 +270,17 @@ const std::string_view kTempting[] = {
     "a</think>\n\n<tool_call>\n{\"name\": \"now\"",
     "a</think>[TOOL_CALLS]",
     "</think>\n\n\n\n\n\n{\"name\": \"rm\", \"parameters\": 5}",
+    "Words<start_function_call>call:light.on{room:<escape>a<escape>}<end_function_call><start_function_call>call:rm",
+    "<start_function_call>call:now{x:1}",
+    "a</think><|tool_call>call:light.on{room:<|\"|>b<|\"|>}<tool_call|><|tool_response>",
+    "<|channel|>commentary to=functions.now <|constrain|>json<|message|>{}",
+    "a</think>\n<start_function_call>call:now{}",
+    "a</think><|channel|>commentary to=functions.now <|constrain|>json<|message|>{}",
 };
 
 TEST(tools, an_answer_that_may_call_is_words_as_they_were_written_or_calls_of_what_is_offered) {
     const auto made = text::Vocabulary::make(text::small_bpe());
-    for (const CallStyle style : {CallStyle::tagged, CallStyle::bare, CallStyle::listed, CallStyle::named})
+    for (const CallStyle style : kStyles)
         for (const Lead lead : {Lead::none, Lead::thinking, Lead::rest}) {
             GrammarShelf shelf(*made, kThink, style);
             const auto constraint = shelf.get({}, use_of({}), lead);
@@ -318,6 +335,149 @@ TEST(tools, a_text_that_has_a_form_may_hold_the_mark_of_a_call) {
     }
 }
 
+const std::string kCallsNow = "<|channel|>commentary to=functions.now <|constrain|>json<|message|>{}";
+
+/// Beginnings of answers whose messages a reader could part otherwise than the grammar does.
+const std::string kTemptingMessages[] = {
+    "",
+    kCallsNow,
+    "<|channel|>analysis<|message|>hm<|end|><|start|>assistant" + kCallsNow,
+    "<|channel|>analysis<|message|>a<|channel|>commentary to=functions.rm <|constrain|>json<|message|>{\"x\": 1}",
+    "<|channel|>analysis<|message|>a<|start|>assistant" + kCallsNow,
+    "<|channel|>analysis<|message|>a<|call|><|end|><|start|>assistant<|channel|>final<|message|>b",
+    "<|channel|>final<|message|>Hi <|channel|>commentary to=functions.rm <|constrain|>json<|message|>{",
+    "<|channel|>final<|message|>Hi <|end|><|start|>assistant to=functions.rm<|channel|>commentary<|message|>{}",
+    "<|channel|>final<|message|>Hi" + kCallsNow,
+    "<|channel|>commentary<|message|>I look<|end|><|start|>assistant" + kCallsNow,
+    "<|channel|>commentary to=functions.light.on <|constrain|>json<|message|>{\"room\": \"<|end|>",
+    " to=functions.now<|channel|>commentary json<|message|>{}",
+    "a<|end|><|start|>assistant" + kCallsNow,
+    "a<|end|><|start|>assistant<|channel|>final<|message|>Hi",
+    "<|end|><|start|>assistant<|channel|>commentary<|message|>I look<|end|><|start|>assistant" + kCallsNow,
+};
+
+TEST(tools, with_channels_a_call_is_a_message_and_no_other_message_is_one) {
+    const auto made = text::Vocabulary::make(text::small_bpe());
+    for (const Lead lead : {Lead::thinking, Lead::rest})
+        for (const bool required : {false, true}) {
+            GrammarShelf shelf(*made, kChannels, CallStyle::channel);
+            ordered_json body = ordered_json::object();
+            if (required) body["tool_choice"] = "required";
+            const auto constraint = shelf.get({}, use_of(body), lead);
+            ASSERT_TRUE(constraint.has_value()) << constraint.error().message;
+            uint32_t words = 0, calls = 0;
+            for (const std::string& first : kTemptingMessages)
+                for (uint64_t seed = 0; seed < 6; seed++) {
+                    SCOPED_TRACE(first);
+                    const Drawn drawn =
+                        draw(**constraint, *made, CallStyle::channel,
+                             {.seed = seed, .most = 600, .first = first, .lead = lead, .reasoning = kChannels});
+                    check_calls(drawn, 1);
+                    EXPECT_TRUE(drawn.begun == drawn.calls.size() || !drawn.whole);
+                    for (const char* mark : {"<|channel|>", "<|start|>", "<|end|>", "<|message|>"})
+                        EXPECT_EQ(drawn.content.find(mark), std::string::npos) << drawn.content;
+                    words += !drawn.content.empty();
+                    calls += drawn.calls.size() > 0;
+                    EXPECT_TRUE(!required || drawn.content.empty());
+                }
+            EXPECT_EQ(words > 5, !required);
+            EXPECT_GT(calls, 5u);
+        }
+}
+
+TEST(tools, with_channels_a_form_may_hold_their_marks) {
+    const auto made = text::Vocabulary::make(text::small_bpe());
+    const ordered_json schema = ordered_json::parse(
+        R"({"type": "object", "properties": {"a": {"type": "string", "maxLength": 60}}, "required": ["a"]})");
+    const TextForm form{.kind = TextForm::Kind::schema, .schema = schema, .field = "response_format"};
+    const std::string text = "{\"a\":\"<|end|>x<|channel|>final<|message|>";
+    GrammarShelf shelf(*made, kChannels, CallStyle::channel);
+    for (const bool tools : {false, true}) {
+        const auto constraint = shelf.get(form, tools ? use_of({}) : ToolUse{}, Lead::thinking);
+        ASSERT_TRUE(constraint.has_value()) << constraint.error().message;
+        for (const std::string& thinks :
+             {std::string(), std::string("<|channel|>analysis<|message|>a<|end|><|start|>assistant")})
+            for (uint64_t seed = 0; seed < 6; seed++) {
+                const std::string first = thinks + "<|channel|>final<|message|>" + text;
+                const Drawn drawn = draw(**constraint, *made, CallStyle::channel,
+                                         {.seed = seed,
+                                          .first = first,
+                                          .lead = Lead::thinking,
+                                          .text_has_form = true,
+                                          .after_thinking = text::AfterThinking::form,
+                                          .reasoning = kChannels});
+                ASSERT_TRUE(drawn.whole);
+                EXPECT_TRUE(drawn.content.starts_with(text)) << drawn.content;
+                EXPECT_FALSE(ordered_json::parse(drawn.content, nullptr, false).is_discarded()) << drawn.content;
+            }
+    }
+}
+
+TEST(tools, with_bare_names_arguments_of_every_kind_are_json_to_the_client) {
+    const auto made = text::Vocabulary::make(text::small_bpe());
+    const ordered_json parameters = ordered_json::parse(R"({"type": "object", "properties": {
+        "text": {"type": "string", "maxLength": 40}, "word": {"type": "string", "pattern": "^[a-c\"{]{1,3}$"},
+        "list": {"type": "array", "items": {"type": ["integer", "null", "string"], "maxLength": 8}, "maxItems": 3},
+        "deep": {"type": "object", "properties": {"ok": {"type": "boolean"}, "which": {"enum": ["a,b", "c:{d}", 5, {"e": ["f"]}]}},
+                 "required": ["ok", "which"], "additionalProperties": false}},
+        "required": ["text", "word", "list", "deep"], "additionalProperties": {"type": "number"}})");
+    const ordered_json tool = {{"type", "function"}, {"function", {{"name", "f"}, {"parameters", parameters}}}};
+    for (const CallStyle style : {CallStyle::escaped, CallStyle::quoted}) {
+        GrammarShelf shelf(*made, std::nullopt, style);
+        const auto constraint = shelf.get({}, use_of({{"tools", {tool}}, {"tool_choice", "required"}}), Lead::none);
+        ASSERT_TRUE(constraint.has_value()) << constraint.error().message;
+        const std::string quote = bare_marks(style)->quote;
+        const std::string first =
+            std::string(mark_of(style)) + "call:f{text:" + quote + "say \"hi\",\n{x:1}\\<" + quote + ",word:";
+        uint32_t seen = 0;
+        for (uint64_t seed = 0; seed < 60; seed++) {
+            const Drawn drawn = draw(**constraint, *made, style, {.seed = seed, .most = 2000, .first = first});
+            for (const auto& [name, arguments] : drawn.calls) {
+                ASSERT_TRUE(arguments.is_object()) << drawn.text;
+                ASSERT_TRUE(arguments["text"].is_string() && arguments["word"].is_string()) << drawn.text;
+                EXPECT_LE(arguments["list"].size(), 3u);
+                EXPECT_TRUE(arguments["deep"]["ok"].is_boolean());
+                for (const auto& [key, value] : arguments.items())
+                    EXPECT_TRUE(parameters["properties"].contains(key) || value.is_number()) << key;
+            }
+            if (drawn.calls.empty()) continue;
+            seen++;
+            EXPECT_EQ(drawn.calls[0].second["text"], "say \"hi\",\n{x:1}\\<");
+        }
+        EXPECT_GT(seen, 30u);
+        ordered_json other = tool;
+        other["function"]["parameters"]["properties"]["two words"] = true;
+        const auto refused = shelf.get({}, use_of({{"tools", {other}}}), Lead::none);
+        ASSERT_FALSE(refused.has_value());
+        EXPECT_EQ(refused.error().where, "tools[0].function.parameters#/properties/two words");
+    }
+}
+
+TEST(tools, with_channels_each_call_of_a_conversation_is_followed_by_its_result) {
+    const auto call = [](const char* id) {
+        return ordered_json{
+            {"id", id}, {"type", "function"}, {"function", {{"name", "f"}, {"arguments", {{"id", id}}}}}};
+    };
+    ordered_json messages = {
+        {{"role", "user"}, {"content", "u"}},
+        {{"role", "assistant"}, {"content", "w"}, {"reasoning_content", "t"}, {"tool_calls", {call("a"), call("b")}}},
+        {{"role", "tool"}, {"content", "of b"}, {"tool_call_id", "b"}},
+        {{"role", "tool"}, {"content", "of nobody"}, {"tool_call_id", "x"}},
+        {{"role", "tool"}, {"content", "of a"}, {"tool_call_id", "a"}},
+        {{"role", "assistant"}, {"content", "end"}, {"reasoning_content", "s"}}};
+    finish_tool_messages(messages, CallStyle::channel);
+    ASSERT_EQ(messages.size(), 7u);
+    EXPECT_EQ(messages[1]["tool_calls"].size(), 1u);
+    EXPECT_EQ(messages[1]["content"], "w");
+    EXPECT_FALSE(messages[1].contains("thinking")) << "such a template takes one of both";
+    EXPECT_EQ(messages[2]["content"], "of a");
+    EXPECT_EQ(messages[3]["tool_calls"][0]["id"], "b");
+    EXPECT_EQ(messages[3]["content"], "");
+    EXPECT_EQ(messages[4]["content"], "of b");
+    EXPECT_EQ(messages[5]["content"], "of nobody");
+    EXPECT_EQ(messages[6]["thinking"], "s");
+}
+
 TEST(tools, a_form_that_could_begin_as_a_call_does_is_refused) {
     const auto made = text::Vocabulary::make(text::small_bpe());
     GrammarShelf shelf(*made, kThink);
@@ -368,6 +528,30 @@ TEST(tools, arguments_are_an_object_whatever_else_their_schema_allows) {
             for (const auto& call : drawn.calls) EXPECT_TRUE(call.second.is_object()) << schema << drawn.text;
         }
     }
+}
+
+TEST(tools, names_that_are_required_and_not_described_may_have_any_value) {
+    const auto made = text::Vocabulary::make(text::small_bpe());
+    for (const char* properties : {"", R"("properties": {}, )"}) {
+        const ordered_json tool = {
+            {"type", "function"},
+            {"function",
+             {{"name", "f"},
+              {"parameters", ordered_json::parse(R"({"type": "object", )" + std::string(properties) +
+                                                 R"("required": ["x", "y"]})")}}}};
+        GrammarShelf shelf(*made, std::nullopt);
+        const auto constraint = shelf.get({}, use_of({{"tools", {tool}}, {"tool_choice", "required"}}), Lead::none);
+        ASSERT_TRUE(constraint.has_value()) << constraint.error().message;
+        const std::string first = R"(<tool_call>{"name": "f", "arguments": {"x": [1, {}], "y": "z"}})";
+        const Drawn drawn = draw(**constraint, *made, CallStyle::tagged, {.first = first});
+        ASSERT_FALSE(drawn.calls.empty());
+        EXPECT_EQ(drawn.calls[0].second, ordered_json::parse(R"({"x": [1, {}], "y": "z"})"));
+    }
+    // What is no list of names stays for the schema's own error.
+    ordered_json wrong = kTools[1];
+    wrong["function"]["parameters"] = {{"properties", ordered_json::array()}, {"required", {"x"}}};
+    GrammarShelf shelf(*made, std::nullopt);
+    EXPECT_FALSE(shelf.get({}, use_of({{"tools", {wrong}}}), Lead::none).has_value());
 }
 
 TEST(tools, schemas_that_cannot_be_kept_name_tool_and_place) {

@@ -237,9 +237,9 @@ TEST(http, asks_for_the_key_on_every_route_but_the_page) {
 
 TEST(http, answers_unknown_paths_and_methods_in_the_routes_own_form) {
     TestHouse house;
-    EXPECT_EQ(house.get("/v1/embeddings").status, 404);
-    EXPECT_TRUE(house.get("/v1/embeddings").json()["error"].is_object());
-    EXPECT_TRUE(house.get("/api/embed").json()["error"].is_string());
+    EXPECT_EQ(house.get("/v1/rerank").status, 404);
+    EXPECT_TRUE(house.get("/v1/rerank").json()["error"].is_object());
+    EXPECT_TRUE(house.get("/api/rerank").json()["error"].is_string());
     const TestReply wrong = house.get("/v1/completions");
     EXPECT_EQ(wrong.status, 405);
     EXPECT_EQ(wrong.fields.at("allow"), "POST");

@@ -117,6 +117,9 @@ class FakeEngine {
         events_.push_back(share);
         if (live.computed < prompt) return;
         if (live.drawn == 0 && live.request.score_prompt) score_prompt(live, time);
+        if (live.request.embedding != nullptr)  // 3, 4, and then how many tokens, so that it can be told from others
+            for (size_t d = 0; d < live.request.embedding->vector.size(); ++d)
+                live.request.embedding->vector[d] = d == 0 ? 3.0F : d == 1 ? 4.0F : 0.0F;
         if (live.request.max_new_tokens == 0) return finish(i, FinishReason::length);
         if (fails && live.drawn == 3) return finish(i, FinishReason::error);
         draw(i, time);

@@ -18,6 +18,12 @@ inline constexpr const char* kTestTemplate =
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     "{# <think> </think> #}";
 
+/// One that wants users to speak one at a time.
+inline constexpr const char* kAlternating =
+    "{% set seen = namespace(role='') %}{% for m in messages %}"
+    "{% if m.role == seen.role %}{{ raise_exception('one after the other') }}{% endif %}"
+    "{% set seen.role = m.role %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
+
 inline text::Tokenizer test_tokenizer() {
     auto vocabulary = text::Vocabulary::make(text::small_bpe());
     check(vocabulary.has_value(), "the test vocabulary is good");
@@ -27,11 +33,13 @@ inline text::Tokenizer test_tokenizer() {
 }
 
 struct TestHouseOptions {
-    ServerOptions server;
+    ServerOptions server = {};
     uint32_t context = 4096;
+    uint32_t width = 2;
     uint32_t places = 64;
     bool load = true;
     bool chat_template = true;
+    const char* template_source = kTestTemplate;
 };
 
 class TestHouse {
@@ -40,7 +48,7 @@ class TestHouse {
 
     explicit TestHouse(Options options = {})
         : tokenizer(test_tokenizer()), metrics(200 * kNanosPerMilli), options_(options) {
-        auto parsed = text::ChatTemplate::parse(kTestTemplate);
+        auto parsed = text::ChatTemplate::parse(options.template_source);
         check(parsed.has_value(), "the test template is good");
         chat_template = std::make_unique<text::ChatTemplate>(*std::move(parsed));
         options.server.port = 0;
@@ -73,6 +81,7 @@ class TestHouse {
         card.context_tokens = options_.context;
         card.trained_context_tokens = options_.context;
         card.file.architecture = "llama";
+        card.file.embedding_length = options_.width;
         server->ready({card}, *inbox, *fanout);
         while (get("/health/ready").status != 200) std::this_thread::yield();
     }
