@@ -21,6 +21,10 @@ std::vector<TinyModel> shapes() {
     for (const TensorType type :
          {TensorType::f32, TensorType::f16, TensorType::bf16, TensorType::q8_0, TensorType::q4_0})
         all.push_back({.family = "llama", .type = type});
+    for (const TensorType type : {TensorType::iq4_nl, TensorType::mxfp4})
+        all.push_back({.family = "llama", .type = type});
+    for (const TensorType type : {TensorType::q2_k, TensorType::q3_k, TensorType::iq4_xs})
+        all.push_back({.family = "llama", .type = type, .layers = 1, .width = 256, .head_dim = 64, .ffn_width = 256});
     all.push_back({.family = "llama", .type = TensorType::q8_0, .tied = false, .rope_factors = true});
     all.push_back({.family = "qwen2", .type = TensorType::q4_0});
     all.push_back({.family = "qwen3", .type = TensorType::q8_0});
