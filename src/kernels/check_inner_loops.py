@@ -17,7 +17,8 @@ import subprocess
 import sys
 
 # What a loop over f32 products holds besides them.
-FLOAT_LOOP = "vbroadcastss vmovups vmovaps vcvtph2ps vpmovzxwd vpslld add sub cmp jne lea mov inc".split()
+FLOAT_LOOP = ("vbroadcastss vmovups vmovaps vcvtph2ps vpmovzxwd vpslld vpmovsxbd vcvtdq2ps vmulps add sub cmp jne lea mov movslq "
+              "inc shr and").split()
 INTEGER_PRODUCTS, FLOAT_PRODUCTS = 32, 8  # products of one vpmaddubsw, of one vfmadd on eight lanes
 
 

@@ -55,6 +55,17 @@ def test_types_mix_in_one_file(weight_type, other):
     assert root_mean_square(np.array(scored[1:]) - Reference(path).token_logprobs(ids)[1:]) <= LIMIT_QUANTIZED
 
 
+@pytest.mark.parametrize("family", ["llama", "gemma3"])
+def test_keys_and_values_of_8_bits_score_nearly_as_the_reference(family):
+    """And not as those of 16 bits do, or the flag would do nothing."""
+    path, ids, scores = models.tiny(family, "f32"), prompt(PROMPT), {}
+    for kind in ("f16", "q8"):
+        with Server(path, "--kv-type", kind) as server:
+            scores[kind], _ = server.scores(ids)
+    error = root_mean_square(np.array(scores["q8"][1:]) - Reference(path).token_logprobs(ids)[1:])
+    assert error <= LIMIT_QUANTIZED and scores["q8"] != scores["f16"]
+
+
 def test_an_output_matrix_of_its_own_is_used():
     path = models.tiny("llama", "f32", untied=True)
     ids = prompt(40)

@@ -45,10 +45,10 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
         .sum_exp = Rows<V>::sum_exp,
         .exp_shifted = Rows<V>::exp_shifted,
         .gumbel_argmax = Choose<V>::gumbel_argmax,
-        .kv_store = Attention<V>::kv_store,
-        .attention = Attention<V>::attention,
-        .attention_span = Attention<V>::attention_span,
-        .attention_merge = Attention<V>::attention_merge,
+        .kv_store = AnyAttention<V>::kv_store,
+        .attention = AnyAttention<V>::attention,
+        .attention_span = AnyAttention<V>::attention_span,
+        .attention_merge = AnyAttention<V>::Halves::attention_merge,
     };
 }
 
