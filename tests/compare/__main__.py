@@ -26,7 +26,7 @@ from server import ROOT
 
 def arguments(words):
     parser = argparse.ArgumentParser(prog="tools/compare_peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", action="append", required=True, type=pathlib.Path)
+    parser.add_argument("--model", action="append", required=True, type=lambda path: pathlib.Path(path).absolute())
     parser.add_argument("--bench", action="append", default=[], metavar="LABEL: COMMAND")
     parser.add_argument("--server", action="append", default=[], metavar="LABEL: COMMAND")
     parser.add_argument("--node", action="store_true")
@@ -90,7 +90,8 @@ class Comparison:
                 order = [("ours", ours), (label, side)]
                 values = {name: self.once(model, row, name, each, number) for name, each in (order if first_is_ours(number) else order[::-1])}
                 probes.append(self.bench.probe(model, self.given.threads))
-                pairs.append(Pair(values["ours"], values[label], probes[-2][row.probe], probes[-1][row.probe]))
+                before, after = (each[row.probe] if row.probe else 1 for each in probes[-2:])
+                pairs.append(Pair(values["ours"], values[label], before, after))
         except Failed as failed:
             why = str(failed)
             print(f"compare: {why}", file=sys.stderr)

@@ -76,6 +76,10 @@ def test_pairs_between_two_states_of_the_machine_are_left_out_and_counted():
     assert pairs.judge([pairs.Pair(90, 10, 33, 60)], more_is_better=True) is None
 
 
+def test_each_row_asks_for_the_limit_that_it_depends_on():
+    assert [ROWS[name].probe for name in ("prefill-8k", "decode", "streams", "start", "memory")] == ["dot", "read", "read", "read", None]
+
+
 def test_both_sides_begin_equally_often():
     assert [pairs.first_is_ours(n) for n in range(4)] == [True, False, True, False]
 

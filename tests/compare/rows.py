@@ -18,8 +18,8 @@ class Row:
 
     @property
     def probe(self):
-        """Which of the machine's limits must be the same before and after a pair."""
-        return "dot" if self.kind == "prefill" else "read"
+        """Which of the machine's limits must be the same before and after a pair; memory depends on none."""
+        return {"prefill": "dot", "memory": None}.get(self.kind, "read")
 
 
 ROWS = {row.name: row for row in (

@@ -44,11 +44,14 @@ class Started:
             self.command = shlex.split(template.format(port=self.port, **filled))
         except (KeyError, IndexError, ValueError) as error:
             raise Failed(f"'{template}': {error}; only {', '.join(['port', *filled])} in braces are filled in") from error
+        if os.sep in self.command[0]:
+            self.command[0] = os.path.abspath(self.command[0])
 
     def __enter__(self):
         self.log = tempfile.TemporaryFile()
+        self.folder = tempfile.TemporaryDirectory()   # some write files where they are started
         self.began = time.perf_counter()
-        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, cwd=self.folder.name,
                                         env={**os.environ, "XDG_STATE_HOME": STATE.name})
         while time.perf_counter() < self.began + READY_S:
             if self.process.poll() is not None:
@@ -68,6 +71,7 @@ class Started:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        self.folder.cleanup()
 
     def said(self):
         self.log.seek(0)
