@@ -18,20 +18,21 @@ CACHE = HERE.parent / ".cache" / "models"
 MAKER, TOY = HERE / "tools" / "gen_gguf.py", HERE / "tools" / "toy_vocabulary.py"
 
 FAMILIES = {"llama": "tiny", "llama3": "tiny-llama3", "qwen2": "tiny-qwen2", "qwen3": "tiny-qwen3", "gemma3": "tiny-gemma3"}
-TYPES = ["f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k"]
+TYPES = ["f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4"]
 TOKENS = 480         # ids below this are tokens of the toy vocabulary, special ones first
 PADDED = 512         # rows of the embedding; those after the vocabulary are unused
 FIRST_PLAIN = 3      # the ids before are <|endoftext|>, <|im_start|>, <|im_end|>
 
 
-def tiny(family, weight_type, mix="1", untied=False, seed=1):
+def tiny(family, weight_type, mix="1", untied=False, seed=1, other=()):
+    """other: types of single weights, as ("attn_v=q5_k",)."""
     vocabulary = toy_vocabulary()
-    key = hashlib.sha256(MAKER.read_bytes() + vocabulary.read_bytes() + f"{mix} {untied} {seed}".encode()).hexdigest()[:8]
+    key = hashlib.sha256(MAKER.read_bytes() + vocabulary.read_bytes() + f"{mix} {untied} {seed}{' ' if other else ''}{' '.join(other)}".encode()).hexdigest()[:8]
     path = CACHE / f"{family}-{weight_type}-{key}.gguf"
     if not path.exists():
         draft = path.with_suffix(f".{os.getpid()}.draft")
         command = [sys.executable, MAKER, FAMILIES[family], "--vocab", vocabulary, "--pre", "llama-bpe", "--vocab-size", str(PADDED),
-                   "--type", weight_type, "--mix", mix, "--seed", str(seed), "-o", draft] + (["--untied"] if untied else [])
+                   "--type", weight_type, "--mix", mix, "--seed", str(seed), "-o", draft] + (["--untied"] if untied else []) + [word for each in other for word in ("--other", each)]
         subprocess.run([str(c) for c in command], check=True, stdout=subprocess.DEVNULL)
         draft.rename(path)
     return path

@@ -146,16 +146,19 @@ void run_all(EngineRoom& room, const BenchSettings& s, const Limits& limits, std
     }
 }
 
-Json as_json(const Measurement& m, const EngineRoom& room) {
-    Json record = {{"phase", m.phase},
-                   {"tokens", m.tokens},
-                   {"depth", m.depth},
-                   {"batch", m.batch},
-                   {"threads", m.threads},
-                   {"isa", room.table->name},
-                   {"model", room.models.front().card.name},
-                   {"weights", room.models.front().card.file.quantization},
-                   {"tokens_per_second", {{"min", m.rates.front()}, {"median", m.median()}, {"max", m.rates.back()}}}};
+Json as_json(const Measurement& m, const EngineRoom& room, const Limits& limits) {
+    Json record = {
+        {"phase", m.phase},
+        {"tokens", m.tokens},
+        {"depth", m.depth},
+        {"batch", m.batch},
+        {"threads", m.threads},
+        {"isa", room.table->name},
+        {"model", room.models.front().card.name},
+        {"weights", room.models.front().card.file.quantization},
+        {"tokens_per_second", {{"min", m.rates.front()}, {"median", m.median()}, {"max", m.rates.back()}}},
+        {"limits",
+         {{"dot_operations_per_second", limits.dot_operations}, {"read_bytes_per_second", limits.read_bytes}}}};
     if (m.is_prefill()) record["beside"] = m.beside;
     record[m.is_prefill() ? "share_of_peak" : "share_of_bandwidth"] = m.share;
     return record;
@@ -272,7 +275,7 @@ int bench_command(BenchSettings s) {
         std::vector<Measurement> all;
         run_all(**room, s, limits, all);
         if (!s.json) print_table(all, **room, limits);
-        for (const Measurement& m : all) records.push_back(as_json(m, **room));
+        for (const Measurement& m : all) records.push_back(as_json(m, **room, limits));
     }
     if (s.json) std::cout << records.dump(2) << "\n";
     return 0;

@@ -32,14 +32,19 @@ std::string this_build() {
 }
 
 engine::CostKey key_of(const EngineRoom& room, const KnownModel& known) {
-    return {known.card.name,      known.fingerprint, engine::cpu_name(),
-            room.pool->threads(), room.table->name,  this_build()};
+    return {known.card.name,
+            known.fingerprint,
+            engine::cpu_name(),
+            room.pool->threads(),
+            room.table->name,
+            this_build(),
+            room.limits.kv == kernels::KvType::q8 ? "q8" : "f16"};
 }
 
 /// One file for each model, machine and thread plan: another build takes the place of the last one's.
 std::string file_of(const engine::CostKey& key) {
     uint64_t hash = 0;
-    for (const char c : fmt::format("{}|{}|{}|{}", key.fingerprint, key.cpu, key.threads, key.isa))
+    for (const char c : fmt::format("{}|{}|{}|{}|{}", key.fingerprint, key.cpu, key.threads, key.isa, key.kv))
         hash = mix64(hash ^ static_cast<unsigned char>(c));
     return fmt::format("{}/cost-{:016x}.json", state_folder(), hash);
 }

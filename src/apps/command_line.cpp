@@ -73,6 +73,10 @@ void add_settings(CLI::App& command, ComputeSettings& s) {
             "memory for the keys and values of all requests together; default: a quarter of what is free")
         ->type_name("SIZE")
         ->check(is_size_or_nothing);
+    setting(command, "kv-type", s.kv_type,
+            "what keys and values are kept as: f16, or q8, which takes little over half the memory and costs a little "
+            "accuracy")
+        ->check(CLI::IsMember({"f16", "q8"}));
     setting(command, "max-running", s.max_running, "requests computed side by side")->check(CLI::Range(1, 1024));
     setting(command, "prefill-chunk", s.prefill_chunk, "prompt tokens computed in one step")
         ->check(CLI::Range(1, 8192));
@@ -202,6 +206,10 @@ void add_run(CLI::App& app, int& exit_code) {
         ->type_name("SIZE")
         ->check(is_size_or_nothing)
         ->envname("CADANS_KV_MEMORY");
+    command->add_option("--kv-type", settings->compute.kv_type, "what keys and values are kept as: f16 or q8")
+        ->check(CLI::IsMember({"f16", "q8"}))
+        ->capture_default_str()
+        ->envname("CADANS_KV_TYPE");
     command->add_option("--isa", settings->compute.isa, "forces an instruction set")->envname("CADANS_ISA");
     command->callback([settings, &exit_code] {
         if (settings->json && settings->prompt.empty()) {
@@ -288,6 +296,9 @@ void add_bench(CLI::App& app, int& exit_code) {
                      "memory for keys and values; default: a quarter of what is free")
         ->type_name("SIZE")
         ->check(is_size_or_nothing);
+    command->add_option("--kv-type", s->compute.kv_type, "what keys and values are kept as: f16 or q8")
+        ->check(CLI::IsMember({"f16", "q8"}))
+        ->capture_default_str();
     command->add_option("--isa", s->compute.isa, "forces an instruction set")->envname("CADANS_ISA");
     command->add_flag("--fit", s->fit,
                       "measure what steps cost, for the server and 'cadans simulate --fit', and print that");

@@ -170,6 +170,10 @@ uint64_t stamp_of(const std::string& path) {
     return mix64(fs::file_size(path, ignored) ^ mix64(time));
 }
 
+kernels::KvType kv_type_of(const ComputeSettings& settings) {
+    return settings.kv_type == "q8" ? kernels::KvType::q8 : kernels::KvType::f16;
+}
+
 /// Everything but the weights.
 Result<KnownModel> read_known(const NamedFile& named, const ComputeSettings& settings) {
     const uint64_t stamp = stamp_of(named.path);
@@ -197,7 +201,7 @@ Result<KnownModel> read_known(const NamedFile& named, const ComputeSettings& set
     out.memory = model::estimate_memory(*spec, *file);
     out.facts.vocab_size = spec->vocab;
     out.facts.context_tokens = settings.context == 0 ? spec->context_length : settings.context;
-    out.facts.groups = engine::PageGroups::of(*spec).facts;
+    out.facts.groups = engine::PageGroups::of(*spec, kv_type_of(settings)).facts;
     out.fingerprint = fingerprint_of(*file);
     out.card.name = named.name;
     out.card.trained_context_tokens = spec->context_length;
@@ -287,7 +291,8 @@ Result<std::unique_ptr<EngineRoom>> EngineRoom::open(const ComputeSettings& sett
     room->limits = {.max_rows = house.limits.max_rows,
                     .max_items = house.limits.max_running,
                     .max_scores = house.limits.max_rows,
-                    .max_context_tokens = 0};
+                    .max_context_tokens = 0,
+                    .kv = kv_type_of(settings)};
     for (const KnownModel& known : room->models)
         room->limits.max_context_tokens = std::max(room->limits.max_context_tokens, known.facts.context_tokens);
     room->executor = std::make_unique<engine::CpuExecutor>(*room->table, *room->pool, room->limits);

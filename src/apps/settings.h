@@ -20,6 +20,7 @@ struct ComputeSettings {
     uint32_t threads = 0;             ///< 0: the usable physical cores
     uint32_t context = 0;             ///< tokens one request may use; 0: the model's trained length, if it fits
     std::string kv_memory;            ///< SIZE of all pages together; empty: a quarter of the free memory
+    std::string kv_type = "f16";      ///< f16, q8: what keys and values are kept as
     uint32_t max_running = 16;        ///< sequences computed side by side
     uint32_t prefill_chunk = 256;     ///< prompt tokens of one step
     std::string prefix_cache = "on";  ///< on, off

@@ -13,7 +13,7 @@ uint32_t spans_of(uint32_t tokens) { return (tokens + kSpan - 1) / kSpan; }
 
 AttentionWork::AttentionWork(const model::ModelSpec& spec, uint32_t window, uint32_t group, const EngineLimits& limits,
                              uint32_t threads)
-    : head_{spec.head_dim, spec.heads / spec.kv_heads, window, spec.attention_scale, 0.0F},
+    : head_{spec.head_dim, spec.heads / spec.kv_heads, window, spec.attention_scale, 0.0F, limits.kv},
       kv_heads_(spec.kv_heads),
       group_(group),
       q_width_(spec.q_width()),

@@ -16,19 +16,37 @@ using testing::StepRig;
 
 constexpr uint32_t kTokens = 150;
 
-std::vector<TinyModel> shapes() {
+struct Shape {
+    TinyModel model;
+    kernels::KvType kv = kernels::KvType::f16;
+};
+
+std::vector<Shape> shapes() {
     std::vector<TinyModel> all;
     for (const TensorType type :
          {TensorType::f32, TensorType::f16, TensorType::bf16, TensorType::q8_0, TensorType::q4_0})
         all.push_back({.family = "llama", .type = type});
+    for (const TensorType type : {TensorType::iq4_nl, TensorType::mxfp4})
+        all.push_back({.family = "llama", .type = type});
+    for (const TensorType type : {TensorType::q2_k, TensorType::q3_k, TensorType::iq4_xs})
+        all.push_back({.family = "llama", .type = type, .layers = 1, .width = 256, .head_dim = 64, .ffn_width = 256});
     all.push_back({.family = "llama", .type = TensorType::q8_0, .tied = false, .rope_factors = true});
     all.push_back({.family = "qwen2", .type = TensorType::q4_0});
     all.push_back({.family = "qwen3", .type = TensorType::q8_0});
     all.push_back({.family = "gemma3", .type = TensorType::q8_0, .layers = 7, .heads = 4, .kv_heads = 1});
-    return all;
+    std::vector<Shape> with_pages;
+    for (const TinyModel& model : all) with_pages.push_back({model});
+    for (const size_t i : {size_t{0}, all.size() - 1}) with_pages.push_back({all[i], kernels::KvType::q8});
+    return with_pages;
 }
 
-class Bits : public ::testing::TestWithParam<TinyModel> {};
+class Bits : public ::testing::TestWithParam<Shape> {
+  protected:
+    template <class Table>
+    static StepRig rig_of(uint32_t threads, const Table& table) {
+        return {GetParam().model, threads, table, GetParam().kv};
+    }
+};
 
 void expect_same_bits(const StepRig::Sequence& a, const StepRig::Sequence& b, const char* what) {
     ASSERT_EQ(a.scores.size(), b.scores.size()) << what;
@@ -48,7 +66,7 @@ StepRig::Sequence whole(StepRig& rig, uint64_t seed) {
 }
 
 TEST_P(Bits, do_not_depend_on_where_a_prompt_is_cut) {
-    StepRig rig(GetParam(), 2, *kernels::choose_isa());
+    StepRig rig = rig_of(2, *kernels::choose_isa());
     const StepRig::Sequence reference = whole(rig, 1);
     for (const uint32_t chunk : {1u, 7u, 32u, 100u}) {
         StepRig::Sequence s = rig.sequence(1, kTokens);
@@ -91,7 +109,7 @@ TEST_P(Bits, of_a_vector_do_not_depend_on_where_its_prompt_is_cut_nor_on_others)
 }
 
 TEST_P(Bits, do_not_depend_on_who_else_is_in_the_step) {
-    StepRig rig(GetParam(), 2, *kernels::choose_isa());
+    StepRig rig = rig_of(2, *kernels::choose_isa());
     const StepRig::Sequence reference = whole(rig, 1);
     for (const uint32_t mates : {2u, 5u, 16u}) {
         std::vector<StepRig::Sequence> sequences;
@@ -110,25 +128,25 @@ TEST_P(Bits, do_not_depend_on_who_else_is_in_the_step) {
 }
 
 TEST_P(Bits, do_not_depend_on_the_number_of_threads) {
-    StepRig one(GetParam(), 1, *kernels::choose_isa());
+    StepRig one = rig_of(1, *kernels::choose_isa());
     const StepRig::Sequence reference = whole(one, 1);
     for (const uint32_t threads : {2u, 3u}) {
-        StepRig many(GetParam(), threads, *kernels::choose_isa());
+        StepRig many = rig_of(threads, *kernels::choose_isa());
         expect_same_bits(reference, whole(many, 1), "threads");
     }
 }
 
 TEST_P(Bits, do_not_depend_on_the_instruction_set) {
-    StepRig scalar(GetParam(), 2, kernels::Isa::scalar);
+    StepRig scalar = rig_of(2, kernels::Isa::scalar);
     const StepRig::Sequence reference = whole(scalar, 1);
     for (const kernels::KernelTable* table : kernels::test::all_tables()) {
-        StepRig rig(GetParam(), 2, *table);
+        StepRig rig = rig_of(2, *table);
         expect_same_bits(reference, whole(rig, 1), table->name);
     }
 }
 
 TEST_P(Bits, do_not_depend_on_what_a_page_held_before) {
-    StepRig rig(GetParam(), 2, *kernels::choose_isa());
+    StepRig rig = rig_of(2, *kernels::choose_isa());
     const StepRig::Sequence reference = whole(rig, 1);
     StepRig::Sequence other = whole(rig, 2), again = rig.sequence(1, kTokens);
     again.pages = other.pages;
@@ -138,7 +156,7 @@ TEST_P(Bits, do_not_depend_on_what_a_page_held_before) {
 
 // Scores of the rows that are computed; those before them came with the pages.
 TEST_P(Bits, do_not_depend_on_whether_keys_were_cached_or_computed) {
-    StepRig rig(GetParam(), 2, *kernels::choose_isa());
+    StepRig rig = rig_of(2, *kernels::choose_isa());
     const StepRig::Sequence reference = whole(rig, 1);
     for (const uint32_t shared : {32u, 64u, 1u, 50u, 127u, 149u}) {
         // One who goes another way after `shared` tokens, in the pages that both share and a copy.
@@ -153,9 +171,10 @@ TEST_P(Bits, do_not_depend_on_whether_keys_were_cached_or_computed) {
     }
 }
 
-std::string name_of(const ::testing::TestParamInfo<TinyModel>& shape) {
-    return std::string(shape.param.family) + "_" + std::string(model::tensor_type_info(shape.param.type).name) +
-           (shape.param.tied ? "" : "_untied");
+std::string name_of(const ::testing::TestParamInfo<Shape>& shape) {
+    return std::string(shape.param.model.family) + "_" +
+           std::string(model::tensor_type_info(shape.param.model.type).name) +
+           (shape.param.model.tied ? "" : "_untied") + (shape.param.kv == kernels::KvType::q8 ? "_q8_pages" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(every_family, Bits, ::testing::ValuesIn(shapes()), name_of);

@@ -129,7 +129,7 @@ TEST(calibration, no_coefficient_is_negative_whatever_was_measured) {
 }
 
 TEST(cost_table, reads_what_it_wrote) {
-    CostTable table{{"m", "abc", "a \"fast\" one", 2, "avx2", "1"}, {large(), 0.01, 0.05}};
+    CostTable table{{"m", "abc", "a \"fast\" one", 2, "avx2", "1", "q8"}, {large(), 0.01, 0.05}};
     table.fit.cost.window_tokens = 512;
     table.fit.cost.window_share = 853;
     const auto read = cost_table_from_json(to_json(table));
@@ -139,10 +139,13 @@ TEST(cost_table, reads_what_it_wrote) {
     EXPECT_EQ(read->fit.p90_error, 0.05);
     table.key.threads = 3;
     EXPECT_FALSE(read->key.covers(table.key));
+    table.key = read->key;
+    table.key.kv = "f16";
+    EXPECT_FALSE(read->key.covers(table.key));
 }
 
 TEST(cost_table, says_what_is_wrong_with_another_s) {
-    const std::string good = to_json({{"m", "f", "c", 2, "avx2", "1"}, {large(), 0, 0}});
+    const std::string good = to_json({{"m", "f", "c", 2, "avx2", "1", "q8"}, {large(), 0, 0}});
     ASSERT_TRUE(cost_table_from_json(good));
     EXPECT_FALSE(cost_table_from_json(""));
     EXPECT_FALSE(cost_table_from_json("[]"));

@@ -77,6 +77,7 @@ std::string to_json(const CostTable& table) {
                        {"threads", table.key.threads},
                        {"isa", table.key.isa},
                        {"build", table.key.build},
+                       {"kv", table.key.kv},
                        {"cost", coefficients},
                        {"error", {{"median", table.fit.median_error}, {"p90", table.fit.p90_error}}}};
     // Names come from files: what is no UTF-8 is replaced.
@@ -106,8 +107,9 @@ Result<CostTable> cost_table_from_json(const std::string& text) {
     table.fit.cost.window_share = static_cast<uint32_t>(*share);
     auto threads = count(json, "threads", UINT32_MAX);
     if (!threads) return std::move(threads).error();
-    table.key = {text_or(json, "model"),          text_or(json, "fingerprint"), text_or(json, "cpu"),
-                 static_cast<uint32_t>(*threads), text_or(json, "isa"),         text_or(json, "build")};
+    table.key = {
+        text_or(json, "model"), text_or(json, "fingerprint"), text_or(json, "cpu"), static_cast<uint32_t>(*threads),
+        text_or(json, "isa"),   text_or(json, "build"),       text_or(json, "kv")};
     const auto error = json.find("error");
     if (error != json.end() && error->is_object()) {
         table.fit.median_error = number_or_zero(*error, "median");

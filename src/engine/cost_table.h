@@ -17,11 +17,12 @@ struct CostKey {
     uint32_t threads = 0;
     std::string isa;
     std::string build;  ///< of this program
+    std::string kv;     ///< what keys and values are kept as
 
     /// The name says which model, the rest must be the same.
     bool covers(const CostKey& other) const {
         return fingerprint == other.fingerprint && cpu == other.cpu && threads == other.threads && isa == other.isa &&
-               build == other.build;
+               build == other.build && kv == other.kv;
     }
 };
 

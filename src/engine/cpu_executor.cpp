@@ -29,7 +29,7 @@ struct CpuExecutor::Resident {
     Resident(const model::Model& m, const std::vector<uint32_t>& pages, const kernels::KernelTable& k, ThreadPool& pool,
              const EngineLimits& limits)
         : model(m),
-          arena(m.spec(), PageGroups::of(m.spec()), pages),
+          arena(m.spec(), limits.kv, pages),
           forward(m, arena, k, pool, limits),
           logits(size_t{kLogitRows} * m.spec().vocab),
           pooled(m.spec().width) {

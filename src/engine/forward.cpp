@@ -171,7 +171,7 @@ void Forward::place_heads(uint32_t thread, const Batch& batch, uint32_t i) {
         const StepItem& item = batch.items[batch.item_of[r]];
         const uint32_t position = batch.position[r];
         std::byte* page = arena_.head(i, page_at(item, place.group, position / kPageTokens), h);
-        k_.kv_store(page, position % kPageTokens, row + k_at, row + v_at, hd);
+        k_.kv_store(arena_.kv(), page, position % kPageTokens, row + k_at, row + v_at, hd);
     }
 }
 

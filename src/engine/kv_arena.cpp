@@ -4,16 +4,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "base/check.h"
 #include "kernels/table.h"
 
 namespace cadans::engine {
 
-PageGroups PageGroups::of(const model::ModelSpec& spec) {
+PageGroups PageGroups::of(const model::ModelSpec& spec, kernels::KvType kv) {
     PageGroups groups;
-    const uint64_t layer_bytes = spec.kv_heads * kernels::kv_page_bytes(spec.head_dim);
+    const uint64_t layer_bytes = spec.kv_heads * kernels::kv_page_bytes(spec.head_dim, kv);
     uint32_t count[2] = {0, 0};  // full, windowed
     for (const uint8_t windowed : spec.windowed) count[windowed != 0]++;
     uint32_t group_of[2] = {0, 0};
@@ -30,8 +29,11 @@ PageGroups PageGroups::of(const model::ModelSpec& spec) {
     return groups;
 }
 
-KvArena::KvArena(const model::ModelSpec& spec, PageGroups groups, const std::vector<uint32_t>& pages_of_group)
-    : groups_(std::move(groups)), kv_heads_(spec.kv_heads), head_bytes_(kernels::kv_page_bytes(spec.head_dim)) {
+KvArena::KvArena(const model::ModelSpec& spec, kernels::KvType kv, const std::vector<uint32_t>& pages_of_group)
+    : groups_(PageGroups::of(spec, kv)),
+      kv_(kv),
+      kv_heads_(spec.kv_heads),
+      head_bytes_(kernels::kv_page_bytes(spec.head_dim, kv)) {
     check(pages_of_group.size() == groups_.facts.size(), "a number of pages for each group");
     for (size_t g = 0; g < pages_of_group.size(); g++) {
         Region region{nullptr, groups_.facts[g].bytes_per_page, 0};

@@ -8,6 +8,7 @@
 
 #include "base/ids.h"
 #include "flow/model_facts.h"
+#include "kernels/kernel_table.h"
 #include "model/spec.h"
 
 namespace cadans::engine {
@@ -21,7 +22,7 @@ struct PageGroups {
     std::vector<Place> of_layer;
     std::vector<PageGroupFacts> facts;  ///< per group
 
-    static PageGroups of(const model::ModelSpec& spec);
+    static PageGroups of(const model::ModelSpec& spec, kernels::KvType kv = kernels::KvType::f16);
 };
 
 /// Room for the pages of all groups, reserved at once and touched page by page as they are used.
@@ -31,12 +32,13 @@ struct PageGroups {
 class KvArena {
   public:
     /// `pages_of_group[g]` pages in group g. Reserves address space only.
-    KvArena(const model::ModelSpec& spec, PageGroups groups, const std::vector<uint32_t>& pages_of_group);
+    KvArena(const model::ModelSpec& spec, kernels::KvType kv, const std::vector<uint32_t>& pages_of_group);
     ~KvArena();
     KvArena(const KvArena&) = delete;
     KvArena& operator=(const KvArena&) = delete;
 
     const PageGroups& groups() const noexcept { return groups_; }
+    kernels::KvType kv() const noexcept { return kv_; }
 
     /// Keys and values of one page for one layer and kv head.
     std::byte* head(uint32_t layer, PageId page, uint32_t kv_head) const noexcept {
@@ -64,6 +66,7 @@ class KvArena {
         uint64_t bytes = 0;
     };
     PageGroups groups_;
+    kernels::KvType kv_;
     uint64_t kv_heads_ = 0;
     uint64_t head_bytes_ = 0;
     std::vector<Region> regions_;

@@ -16,7 +16,8 @@ class Fingerprint {
     explicit Fingerprint(const KernelTable& table) : t_(table) {
         for (const TypeInfo& info : kTypes) products(info);
         rows();
-        attention();
+        attention(KvType::f16);
+        attention(KvType::q8);
     }
     const std::vector<std::byte>& bytes() const { return bytes_; }
 
@@ -73,21 +74,22 @@ class Fingerprint {
         take({t_.max(x.data(), n), t_.sum_exp(x.data(), n, 20.0f), static_cast<float>(t_.argmax(x.data(), n))});
     }
 
-    void attention() {
+    void attention(KvType type) {
         const size_t hd = 80, tokens = 600, n = 40;
         const size_t n_pages = (tokens + kPageTokens - 1) / kPageTokens;
-        test::Aligned memory(n_pages * kv_page_bytes(hd)), scratch(attention_scratch_bytes(hd));
+        const size_t page_bytes = kv_page_bytes(hd, type);
+        test::Aligned memory(n_pages * page_bytes), scratch(attention_scratch_bytes(hd));
         std::vector<const std::byte*> pages;
         for (size_t t = 0; t < tokens; ++t) {
-            std::byte* page = memory.data() + t / kPageTokens * kv_page_bytes(hd);
+            std::byte* page = memory.data() + t / kPageTokens * page_bytes;
             if (t % kPageTokens == 0) pages.push_back(page);
             const auto k = numbers_.floats(hd), v = numbers_.floats(hd);
-            t_.kv_store(page, t % kPageTokens, k.data(), v.data(), hd);
+            t_.kv_store(type, page, t % kPageTokens, k.data(), v.data(), hd);
         }
         const auto q = numbers_.floats(n * 2 * hd, 2.0f);
         for (const size_t rows : {1u, 2u, 40u}) {
             std::vector<float> out(rows * 2 * hd);
-            t_.attention({hd, 2, 300, 0.3f, 30.0f}, {q.data(), 2 * hd, hd, rows, tokens - rows}, pages.data(),
+            t_.attention({hd, 2, 300, 0.3f, 30.0f, type}, {q.data(), 2 * hd, hd, rows, tokens - rows}, pages.data(),
                          {out.data(), 2 * hd, hd}, scratch.data());
             take(out);
         }

@@ -37,6 +37,9 @@ struct InputRows {
 /// Which elements of a head turn together: (2i, 2i+1) or (i, i + n_rot/2).
 enum class RopeStyle : uint8_t { norm, neox };
 
+/// What keys and values are kept as: f16, or s8 with an f32 scale for each 32 elements of a token's head.
+enum class KvType : uint8_t { f16, q8 };
+
 /// Attention of one kv head: what does not change from row to row.
 struct AttentionHead {
     size_t head_dim = 0;   ///< a multiple of 16, at most 512
@@ -44,6 +47,7 @@ struct AttentionHead {
     size_t window = 0;     ///< 0: full; else a row at p1 sees p0 iff p1 - p0 < window
     float scale = 1.0f;    ///< multiplies the score
     float softcap = 0.0f;  ///< 0: none; else score becomes softcap * tanh(score / softcap)
+    KvType kv = KvType::f16;
 };
 
 /// Query rows: row r, head h starts at q + r * row_stride + h * head_stride and sits at position first_position + r.
@@ -65,8 +69,13 @@ struct AttentionOut {
 inline constexpr size_t kMaxHeadDim = 512;
 inline constexpr size_t kAttentionTile = 24;  ///< query rows (times heads) that share a converted page
 
-/// Bytes of one page for one layer and one kv head: K as [head_dim][32 tokens] f16, then V as [32 tokens][head_dim].
-constexpr size_t kv_page_bytes(size_t head_dim) noexcept { return 2 * head_dim * kPageTokens * 2; }
+/// Bytes of one page for one layer and one kv head: K as [head_dim][32 tokens], then V as [32 tokens][head_dim], then,
+/// for q8, the scales of K as [groups of 32 elements][32 tokens] and those of V as [32 tokens][groups].
+[[gnu::always_inline]] constexpr size_t kv_page_bytes(size_t head_dim, KvType type = KvType::f16) noexcept {
+    const size_t elements = 2 * head_dim * kPageTokens;
+    return type == KvType::f16 ? 2 * elements
+                               : elements + 2 * ((head_dim + kGroup - 1) / kGroup) * kPageTokens * sizeof(float);
+}
 
 /// Bytes of scratch for `attention` and `attention_span`, 64-byte aligned, one per thread.
 constexpr size_t attention_scratch_bytes(size_t head_dim) noexcept {
@@ -126,8 +135,10 @@ struct KernelTable {
     /// n where no element reaches the threshold. Source: Gumbel-max trick (Gumbel 1954; Maddison et al. 2014).
     size_t (*gumbel_argmax)(const float* x, size_t n, float inv_temperature, float threshold, uint64_t key);
 
-    /// Writes one token's key and value [head_dim] f32 into its page (rounded to f16).
-    void (*kv_store)(std::byte* page, size_t token_in_page, const float* k, const float* v, size_t head_dim);
+    /// Writes one token's key and value [head_dim] f32 into its page: rounded to f16, or quantised as quantize_row
+    /// does.
+    void (*kv_store)(KvType type, std::byte* page, size_t token_in_page, const float* k, const float* v,
+                     size_t head_dim);
 
     /// Attention of query rows of one sequence over its paged keys and values of one kv head.
     ///

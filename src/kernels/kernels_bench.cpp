@@ -80,7 +80,8 @@ void bench_attention(const kernels::KernelTable& table, size_t hd, size_t heads,
     for (size_t p = 0; p < n_pages; ++p) pages.push_back(memory.data() + p * kernels::kv_page_bytes(hd));
     for (size_t t = 0; t < n_pages * 32; ++t) {
         const auto k = numbers.floats(hd), v = numbers.floats(hd);
-        table.kv_store(memory.data() + t / 32 * kernels::kv_page_bytes(hd), t % 32, k.data(), v.data(), hd);
+        table.kv_store(kernels::KvType::f16, memory.data() + t / 32 * kernels::kv_page_bytes(hd), t % 32, k.data(),
+                       v.data(), hd);
     }
     const auto q = numbers.floats(n * heads * hd);
     std::vector<float> out(q.size());

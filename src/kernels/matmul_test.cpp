@@ -113,6 +113,23 @@ TEST(matmul, writes_only_the_panels_it_was_given) {
     }
 }
 
+// Scales from subnormal to beyond f32, where products become infinite: still the same bits.
+TEST(matmul, reads_every_exponent) {
+    test::Numbers numbers(6);
+    const size_t rows = 256, cols = 32;
+    auto file = test::random_weights(WeightType::mxfp4, rows, cols, numbers);
+    const size_t block = row_bytes(WeightType::mxfp4, cols);
+    for (size_t e = 0; e < rows; ++e) file[e * block] = static_cast<std::byte>(e);
+    const test::Packed w(WeightType::mxfp4, file, rows, cols);
+    Inputs inputs(WeightType::mxfp4, numbers.floats(8 * cols), 8, cols);
+    for (const size_t n : {1u, 8u}) {
+        const auto expected = product(kernel_table(Isa::scalar), w.matrix, inputs.rows(n));
+        for (const KernelTable* table : test::all_tables())
+            EXPECT_TRUE(test::same_bits(product(*table, w.matrix, inputs.rows(n)), expected))
+                << table->name << " " << n;
+    }
+}
+
 // All codes at one end, -128 and its like included, against activations of +-127: the largest sums there can be.
 TEST(matmul, is_exact_at_the_extremes) {
     const size_t rows = 16, cols = 256;
@@ -122,10 +139,9 @@ TEST(matmul, is_exact_at_the_extremes) {
             for (const float sign : {1.0f, -1.0f}) {
                 std::vector<std::byte> file(rows * row_bytes(info.type, cols), static_cast<std::byte>(fill));
                 for (size_t at = 0; at < file.size(); at += info.block_bytes) {
-                    test::put_f16(&file[at + (info.type == WeightType::q6_k ? 208 : 0)], 1.0f);
-                    if (info.type != WeightType::q6_k && info.type != WeightType::q8_0 &&
-                        info.type != WeightType::q4_0 && info.type != WeightType::q5_0)
-                        test::put_f16(&file[at + 2], 1.0f);
+                    if (info.scale_at >= 0) test::put_f16(&file[at + static_cast<size_t>(info.scale_at)], 1.0f);
+                    if (info.min_at >= 0) test::put_f16(&file[at + static_cast<size_t>(info.min_at)], 1.0f);
+                    if (info.type == WeightType::mxfp4) file[at] = std::byte{128};
                 }
                 const test::Packed w(info.type, file, rows, cols);
                 std::vector<float> x(8 * cols);

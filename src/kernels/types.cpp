@@ -39,32 +39,63 @@ namespace {
 
 float half_at(const std::byte* at) noexcept { return f16_to_f32(load_u16(at)); }
 
+/// 2^(e - 128), subnormal for the two smallest.
+float power_at(const std::byte* at) noexcept {
+    const auto e = static_cast<uint32_t>(*at);
+    return std::bit_cast<float>(e < 2 ? 0x00200000u << e : (e - 1) << 23);
+}
+
+/// Scale and minimum (0 where there is none) of part i of a block: 16 elements in formats with half groups, else 32.
+struct PartScale {
+    float scale, min;
+};
+
+template <WeightType kType>
+PartScale part_scale(const std::byte* block, size_t i) noexcept {
+    using B = Block<kType>;
+    const std::byte* sub = block + B::kSubScale;
+    if constexpr (B::kScales == ScaleForm::exponent) {
+        return {power_at(sub), 0.0f};
+    } else {
+        const float d = half_at(block + B::kScale);
+        const float dmin = B::kMin ? half_at(block + B::kMinScale) : 0.0f;
+        if constexpr (B::kScales == ScaleForm::half) return {d, dmin};
+        if constexpr (B::kScales == ScaleForm::eight_halves)
+            return {d * static_cast<float>(static_cast<int8_t>(sub[i])), 0.0f};
+        if constexpr (B::kScales == ScaleForm::six_halves)
+            return {d * static_cast<float>(read_six_half(sub, i) - 32), 0.0f};
+        if constexpr (B::kScales == ScaleForm::six) return {d * static_cast<float>(read_six(sub, i) - 32), 0.0f};
+        if constexpr (B::kScales == ScaleForm::four_and_four) {
+            const int both = static_cast<int>(sub[i]);
+            return {d * static_cast<float>(both & 15), -(dmin * static_cast<float>(both >> 4))};
+        }
+        if constexpr (B::kScales == ScaleForm::six_and_six) {
+            const SubScale both = read_sub_scale(sub, i);
+            return {d * static_cast<float>(both.scale), -(dmin * static_cast<float>(both.min))};
+        }
+    }
+}
+
+/// What a stored code stands for, before its scale.
+template <WeightType kType>
+int number_of(uint8_t code) noexcept {
+    using B = Block<kType>;
+    if constexpr (B::kBook == CodeBook::iq4) return kIq4Values[code];
+    if constexpr (B::kBook == CodeBook::e2m1) return kE2m1Values[code];
+    return static_cast<int>(code) - B::kZero;
+}
+
 template <WeightType kType>
 void dequantize_block(const std::byte* block, float* out) noexcept {
     using B = Block<kType>;
+    constexpr size_t kPart = B::kHalfGroup ? 16 : 32;
     uint8_t codes[B::kElements];
     gather_codes<kType>(block, codes);
-    if constexpr (kType == WeightType::q6_k) {
-        const float d = half_at(block + B::kScale);
-        for (size_t e = 0; e < B::kElements; ++e) {
-            const auto sub = static_cast<int8_t>(block[B::kSubScale + e / 16]);
-            out[e] = d * static_cast<float>(sub) * static_cast<float>(static_cast<int>(codes[e]) - B::kZero);
-        }
-    } else if constexpr (B::kSuper) {
-        const float d = half_at(block + B::kScale);
-        const float dmin = half_at(block + B::kMinScale);
-        for (size_t g = 0; g < 8; ++g) {
-            const SubScale sub = read_sub_scale(block + B::kSubScale, g);
-            const float scale = d * static_cast<float>(sub.scale);
-            const float min = dmin * static_cast<float>(sub.min);
-            for (size_t e = 32 * g; e < 32 * g + 32; ++e) out[e] = scale * static_cast<float>(codes[e]) - min;
-        }
-    } else {
-        const float d = half_at(block + B::kScale);
-        const float m = B::kMin ? half_at(block + B::kMinScale) : 0.0f;
-        for (size_t e = 0; e < B::kElements; ++e) {
-            const float product = d * static_cast<float>(static_cast<int>(codes[e]) - B::kZero);
-            out[e] = B::kMin ? product + m : product;
+    for (size_t i = 0; i < B::kElements / kPart; ++i) {
+        const PartScale part = part_scale<kType>(block, i);
+        for (size_t e = kPart * i; e < kPart * (i + 1); ++e) {
+            const float product = part.scale * static_cast<float>(number_of<kType>(codes[e]));
+            out[e] = B::kMin ? product + part.min : product;
         }
     }
 }
@@ -90,22 +121,8 @@ void dequantize_row(WeightType type, const std::byte* bytes, size_t n, float* ou
             for (size_t i = 0; i < n; ++i)
                 out[i] = std::bit_cast<float>(static_cast<uint32_t>(load_u16(bytes + 2 * i)) << 16);
             return;
-        case WeightType::q4_0:
-            return dequantize_blocks<WeightType::q4_0>(bytes, n, out);
-        case WeightType::q4_1:
-            return dequantize_blocks<WeightType::q4_1>(bytes, n, out);
-        case WeightType::q5_0:
-            return dequantize_blocks<WeightType::q5_0>(bytes, n, out);
-        case WeightType::q5_1:
-            return dequantize_blocks<WeightType::q5_1>(bytes, n, out);
-        case WeightType::q8_0:
-            return dequantize_blocks<WeightType::q8_0>(bytes, n, out);
-        case WeightType::q4_k:
-            return dequantize_blocks<WeightType::q4_k>(bytes, n, out);
-        case WeightType::q5_k:
-            return dequantize_blocks<WeightType::q5_k>(bytes, n, out);
-        case WeightType::q6_k:
-            return dequantize_blocks<WeightType::q6_k>(bytes, n, out);
+        default:
+            with_quantised(type, [&]<WeightType kType>() { dequantize_blocks<kType>(bytes, n, out); });
     }
 }
 

@@ -9,7 +9,24 @@
 
 namespace cadans::kernels {
 
-enum class WeightType : uint8_t { f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k };
+enum class WeightType : uint8_t {
+    f32,
+    f16,
+    bf16,
+    q4_0,
+    q4_1,
+    q5_0,
+    q5_1,
+    q8_0,
+    q2_k,
+    q3_k,
+    q4_k,
+    q5_k,
+    q6_k,
+    iq4_nl,
+    iq4_xs,
+    mxfp4
+};
 
 /// What the table knows of a format: its name, its id in a GGUF file, elements and bytes of a block.
 struct TypeInfo {
@@ -19,21 +36,28 @@ struct TypeInfo {
     uint32_t block_elements;
     uint32_t block_bytes;
     bool quantised;  ///< multiplied with quantised activations; otherwise with f32
+    int scale_at;    ///< where a block keeps its f16 scale; -1: nowhere
+    int min_at;      ///< the same of its f16 minimum, or of what minima are multiples of
 };
 
-inline constexpr size_t kTypeCount = 11;
+inline constexpr size_t kTypeCount = 16;
 inline constexpr std::array<TypeInfo, kTypeCount> kTypes = {{
-    {WeightType::f32, "F32", 0, 1, 4, false},
-    {WeightType::f16, "F16", 1, 1, 2, false},
-    {WeightType::bf16, "BF16", 30, 1, 2, false},
-    {WeightType::q4_0, "Q4_0", 2, 32, 18, true},
-    {WeightType::q4_1, "Q4_1", 3, 32, 20, true},
-    {WeightType::q5_0, "Q5_0", 6, 32, 22, true},
-    {WeightType::q5_1, "Q5_1", 7, 32, 24, true},
-    {WeightType::q8_0, "Q8_0", 8, 32, 34, true},
-    {WeightType::q4_k, "Q4_K", 12, 256, 144, true},
-    {WeightType::q5_k, "Q5_K", 13, 256, 176, true},
-    {WeightType::q6_k, "Q6_K", 14, 256, 210, true},
+    {WeightType::f32, "F32", 0, 1, 4, false, -1, -1},
+    {WeightType::f16, "F16", 1, 1, 2, false, -1, -1},
+    {WeightType::bf16, "BF16", 30, 1, 2, false, -1, -1},
+    {WeightType::q4_0, "Q4_0", 2, 32, 18, true, 0, -1},
+    {WeightType::q4_1, "Q4_1", 3, 32, 20, true, 0, 2},
+    {WeightType::q5_0, "Q5_0", 6, 32, 22, true, 0, -1},
+    {WeightType::q5_1, "Q5_1", 7, 32, 24, true, 0, 2},
+    {WeightType::q8_0, "Q8_0", 8, 32, 34, true, 0, -1},
+    {WeightType::q2_k, "Q2_K", 10, 256, 84, true, 80, 82},
+    {WeightType::q3_k, "Q3_K", 11, 256, 110, true, 108, -1},
+    {WeightType::q4_k, "Q4_K", 12, 256, 144, true, 0, 2},
+    {WeightType::q5_k, "Q5_K", 13, 256, 176, true, 0, 2},
+    {WeightType::q6_k, "Q6_K", 14, 256, 210, true, 208, -1},
+    {WeightType::iq4_nl, "IQ4_NL", 20, 32, 18, true, 0, -1},
+    {WeightType::iq4_xs, "IQ4_XS", 23, 256, 136, true, 0, -1},
+    {WeightType::mxfp4, "MXFP4", 39, 32, 17, true, -1, -1},
 }};
 
 /// The facts of a format. Thread-safe, as everything here.

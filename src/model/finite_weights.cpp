@@ -23,30 +23,35 @@ uint64_t count_words(std::span<const std::byte> bytes, size_t first, size_t stri
     return count;
 }
 
+/// Exponent bytes of MXFP4 from which on twelve times 2^(e - 128) is beyond f32, NaN (255) among them.
+constexpr uint8_t kBeyondSingle = 253;
+
+uint64_t count_exponents(std::span<const std::byte> bytes, size_t stride) noexcept {
+    uint64_t count = 0;
+    for (size_t at = 0; at < bytes.size(); at += stride) count += static_cast<uint8_t>(bytes[at]) >= kBeyondSingle;
+    return count;
+}
+
 }  // namespace
 
 uint64_t count_not_finite(WeightType type, std::span<const std::byte> bytes) noexcept {
-    const size_t block = kernels::type_info(type).block_bytes;
-    const auto halves_at = [&](size_t first) { return count_words<uint16_t>(bytes, first, block, kHalfExponent); };
+    const kernels::TypeInfo& info = kernels::type_info(type);
+    const auto halves_at = [&](int first) {
+        return first < 0 ? 0
+                         : count_words<uint16_t>(bytes, static_cast<size_t>(first), info.block_bytes, kHalfExponent);
+    };
     switch (type) {
         case WeightType::f32:
-            return count_words<uint32_t>(bytes, 0, block, kSingleExponent);
+            return count_words<uint32_t>(bytes, 0, info.block_bytes, kSingleExponent);
         case WeightType::bf16:
-            return count_words<uint16_t>(bytes, 0, block, kBfloatExponent);
+            return count_words<uint16_t>(bytes, 0, info.block_bytes, kBfloatExponent);
         case WeightType::f16:
-        case WeightType::q4_0:
-        case WeightType::q5_0:
-        case WeightType::q8_0:
             return halves_at(0);
-        case WeightType::q4_1:
-        case WeightType::q5_1:
-        case WeightType::q4_k:
-        case WeightType::q5_k:
-            return halves_at(0) + halves_at(2);
-        case WeightType::q6_k:
-            return halves_at(block - sizeof(uint16_t));
+        case WeightType::mxfp4:
+            return count_exponents(bytes, info.block_bytes);
+        default:
+            return halves_at(info.scale_at) + halves_at(info.min_at);
     }
-    return 0;
 }
 
 }  // namespace cadans::model

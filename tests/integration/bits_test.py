@@ -8,9 +8,10 @@ import models
 from integration.scores_test import prompt
 from server import Server
 
-FAMILIES = [("llama3", "q4_k"), ("qwen2", "q5_1"), ("qwen3", "q8_0"), ("gemma3", "f16")]
-# "make check" looks at one family; the others are for "make test".
-CASES = [pytest.param(*each, marks=[] if each[0] == "llama3" else [pytest.mark.slow]) for each in FAMILIES]
+FAMILIES = [("llama3", "q4_k"), ("qwen2", "q5_1"), ("qwen3", "q8_0"), ("gemma3", "f16"),
+            ("llama3", "iq4_xs"), ("qwen2", "iq4_nl"), ("qwen3", "mxfp4"), ("gemma3", "q3_k"), ("llama", "q2_k")]
+# "make check" looks at one model; the others are for "make test".
+CASES = [pytest.param(*each, marks=[] if each == FAMILIES[0] else [pytest.mark.slow]) for each in FAMILIES]
 CHUNKS = [1, 7, 32, 100]
 def model(family, weight_type):
     """With an output matrix of its own, so that its text is no repetition."""
@@ -29,14 +30,15 @@ def observe(server):
 
 @pytest.fixture(scope="module")
 def plain():
-    """What each family answers with the settings that nobody changed, asked alone."""
+    """What each model answers with the settings that nobody changed, asked alone."""
     answers = {}
 
     def get(family, weight_type):
-        if family not in answers:
-            with Server(model(family, weight_type)) as server:
-                answers[family] = observe(server)
-        return answers[family]
+        key = family, weight_type
+        if key not in answers:
+            with Server(model(*key)) as server:
+                answers[key] = observe(server)
+        return answers[key]
     return get
 
 

@@ -18,16 +18,18 @@ inline constexpr uint32_t kRigPages = 400;
 /// One executor with one tiny model. Page ids are handed out one after the other and never come back.
 class StepRig {
   public:
-    StepRig(const model::testing::TinyModel& shape, uint32_t threads, kernels::Isa isa)
-        : StepRig(shape, threads, kernels::kernel_table(isa)) {}
+    StepRig(const model::testing::TinyModel& shape, uint32_t threads, kernels::Isa isa,
+            kernels::KvType kv = kernels::KvType::f16)
+        : StepRig(shape, threads, kernels::kernel_table(isa), kv) {}
 
-    StepRig(const model::testing::TinyModel& shape, uint32_t threads, const kernels::KernelTable& table)
+    StepRig(const model::testing::TinyModel& shape, uint32_t threads, const kernels::KernelTable& table,
+            kernels::KvType kv = kernels::KvType::f16)
         : pool_(threads),
           bytes_(model::testing::tiny_model(shape).bytes()),
           file_(model::GgufFile::parse(bytes_, "tiny").value()) {
         model_ = model::Model::load(file_, model::read_spec(file_).value(), pool_).value();
         const EngineLimits limits{
-            .max_rows = 256, .max_items = 32, .max_scores = 256, .max_context_tokens = kRigContext};
+            .max_rows = 256, .max_items = 32, .max_scores = 256, .max_context_tokens = kRigContext, .kv = kv};
         executor_ = std::make_unique<CpuExecutor>(table, pool_, limits);
         groups_ = static_cast<uint32_t>(PageGroups::of(model_->spec()).facts.size());
         executor_->add(*model_, std::vector<uint32_t>(groups_, kRigPages));

@@ -3,16 +3,18 @@
 // Main idea: for scores the lanes are tokens, for values the lanes are elements of the head, so nothing is summed
 // across lanes except a softmax block's sum (a fixed tree). A block is one page, 32 keys; a span is 512 keys from
 // absolute position 0, folded from scratch and merged in order, so that a long row may be cut at spans over threads.
-// Query rows and the query heads of a group share every page they read. Source: Milakov & Gimelshein 2018.
+// Query rows and the query heads of a group share every page they read; what a page holds is in kv_pages.h.
+// Source: Milakov & Gimelshein 2018.
 #pragma once
 
 #include "kernels/generic/fetch.h"
+#include "kernels/generic/kv_pages.h"
 #include "kernels/generic/math.h"
 #include "kernels/kernel_table.h"
 
 namespace cadans::kernels {
 
-template <class V>
+template <class V, class Page>
 struct Attention {
     using F = typename V::F;
 
@@ -42,17 +44,6 @@ struct Attention {
         float* keys;    ///< [head_dim][32]
         float* values;  ///< [32][head_dim]
     };
-
-    static void kv_store(std::byte* page, size_t token_in_page, const float* k, const float* v, size_t head_dim) {
-        uint16_t halves[16];
-        auto* keys = reinterpret_cast<uint16_t*>(page);
-        uint16_t* values = keys + head_dim * kPageTokens + token_in_page * head_dim;
-        for (size_t d = 0; d < head_dim; d += 16) {
-            V::store_f16(halves, V::load(k + d));
-            for (size_t i = 0; i < 16; ++i) keys[(d + i) * kPageTokens + token_in_page] = halves[i];
-            V::store_f16(values + d, V::load(v + d));
-        }
-    }
 
     static void attention(const AttentionHead& head, const QueryRows& rows, const std::byte* const* pages,
                           const AttentionOut& out, std::byte* scratch) {
@@ -207,19 +198,21 @@ struct Attention {
     }
 
     /// `next` is the page behind it, if there is one: it comes from memory while this one is computed.
-    static void fold_page(const AttentionHead& head, const std::byte* page, const std::byte* next, const Tile& tile,
+    static void fold_page(const AttentionHead& head, const std::byte* bytes, const std::byte* next, const Tile& tile,
                           Sight* sights, size_t n) {
-        const size_t hd = head.head_dim, half_page = hd * kPageTokens * sizeof(uint16_t);
-        const auto* keys = reinterpret_cast<const uint16_t*>(page);
-        const uint16_t* values = keys + hd * kPageTokens;
+        const size_t hd = head.head_dim, half_page = kv_page_bytes(hd, Page::kType) / 2;
+        const Page page(bytes, hd);
+        const WidePage<V> wide{tile.keys, tile.values, hd};
         const bool widens = V::kWidensPages && n > V::kAttentionRows;
         if constexpr (V::kWidensPages) {
             if (widens) {
-                widen(keys, hd * kPageTokens, tile.keys);
-                score_rows(FromFloat{tile.keys}, hd, sights, n);
+                for (size_t d = 0; d < hd; ++d)
+                    for (size_t t = 0; t < kPageTokens; t += 16)
+                        V::store(tile.keys + d * kPageTokens + t, page.key(d, t));
+                score_rows(wide, hd, sights, n);
             }
         }
-        if (!widens) score_rows(FromHalf{keys}, hd, sights, n);
+        if (!widens) score_rows(page, hd, sights, n);
         if (next != nullptr) fetch_ahead(next, half_page);
         soften(head, sights, n);
         size_t first = 0, end = kPageTokens, first_used = kPageTokens, end_used = 0;
@@ -232,39 +225,27 @@ struct Attention {
         if (first > end) first = end = 0;  // no token that all see: each row goes alone
         if constexpr (V::kWidensPages) {
             if (widens) {
-                widen(values + first_used * hd, (end_used - first_used) * hd, tile.values + first_used * hd);
-                sum_values(FromFloat{tile.values}, hd, first, end, sights, n);
+                for (size_t t = first_used; t < end_used; ++t)
+                    for (size_t d = 0; d < hd; d += 16) V::store(tile.values + t * hd + d, page.value(t, d));
+                sum_values(wide, hd, first, end, sights, n);
             }
         }
-        if (!widens) sum_values(FromHalf{values}, hd, first, end, sights, n);
+        if (!widens) sum_values(page, hd, first, end, sights, n);
         if (next != nullptr) fetch_ahead(next + half_page, half_page);
     }
 
-    struct FromHalf {
-        const uint16_t* data;
-        [[gnu::always_inline]] F at(size_t i) const { return V::load_f16(data + i); }
-    };
-    struct FromFloat {
-        const float* data;
-        [[gnu::always_inline]] F at(size_t i) const { return V::load(data + i); }
-    };
-
-    static void widen(const uint16_t* from, size_t count, float* to) {
-        for (size_t i = 0; i < count; i += 16) V::store(to + i, V::load_f16(from + i));
-    }
-
     template <class Source>
-    static void score_rows(const Source& keys, size_t head_dim, Sight* sights, size_t n) {
+    static void score_rows(const Source& page, size_t head_dim, Sight* sights, size_t n) {
         in_even_parts<1, V::kAttentionRows>(
             n, [&](size_t i, auto rows) __attribute__((always_inline)) {
                 constexpr size_t kTokens = 16 * V::score_vectors(rows.value);
-                for (size_t t = 0; t < kPageTokens; t += kTokens) score_tile<rows.value>(keys, head_dim, t, sights + i);
+                for (size_t t = 0; t < kPageTokens; t += kTokens) score_tile<rows.value>(page, head_dim, t, sights + i);
             });
     }
 
     /// q . k for kRows rows and a vector or two of tokens from `first` on, elements ascending.
     template <size_t kRows, class Source>
-    static void score_tile(const Source& keys, size_t head_dim, size_t first, Sight* sights) {
+    static void score_tile(const Source& page, size_t head_dim, size_t first, Sight* sights) {
         constexpr size_t kVectors = V::score_vectors(kRows);
         F score[kRows][kVectors];
         const float* q[kRows];
@@ -274,9 +255,8 @@ struct Attention {
         });
         for (size_t d = 0; d < head_dim; ++d) {
             F key[kVectors];
-            unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
-                key[v.value] = keys.at(d * kPageTokens + first + 16 * v.value);
-            });
+            unroll<kVectors>([&](auto v)
+                                 __attribute__((always_inline)) { key[v.value] = page.key(d, first + 16 * v.value); });
             unroll<kRows>([&](auto n) __attribute__((always_inline)) {
                 const F a = V::set1(q[n.value][d]);
                 unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
@@ -349,31 +329,30 @@ struct Attention {
 
     /// acc = acc * keep + sum of weight * value, tokens ascending; [first, end) is what every row sees.
     template <class Source>
-    static void sum_values(const Source& values, size_t head_dim, size_t first, size_t end, Sight* sights, size_t n) {
+    static void sum_values(const Source& page, size_t head_dim, size_t first, size_t end, Sight* sights, size_t n) {
         for (size_t j = 0; j < n; ++j)
-            if (sights[j].first < first) sum_range<1>(values, head_dim, sights[j].first, first, sights + j);
+            if (sights[j].first < first) sum_range<1>(page, head_dim, sights[j].first, first, sights + j);
         if (first < end)
             in_even_parts<1, V::kAttentionRows>(
                 n, [&](size_t i, auto rows) __attribute__((always_inline)) {
-                    sum_range<rows.value>(values, head_dim, first, end, sights + i);
+                    sum_range<rows.value>(page, head_dim, first, end, sights + i);
                 });
         for (size_t j = 0; j < n; ++j)
             if (sights[j].end > end)
-                sum_range<1>(values, head_dim, sights[j].first > end ? sights[j].first : end, sights[j].end,
-                             sights + j);
+                sum_range<1>(page, head_dim, sights[j].first > end ? sights[j].first : end, sights[j].end, sights + j);
     }
 
     template <size_t kRows, class Source>
-    static void sum_range(const Source& values, size_t head_dim, size_t first, size_t end, Sight* sights) {
+    static void sum_range(const Source& page, size_t head_dim, size_t first, size_t end, Sight* sights) {
         constexpr size_t kVectors = V::value_vectors(kRows), kStep = 16 * kVectors;
         size_t d = 0;
-        for (; d + kStep <= head_dim; d += kStep) sum_block<kRows, kVectors>(values, head_dim, d, first, end, sights);
-        for (; d < head_dim; d += 16) sum_block<kRows, 1>(values, head_dim, d, first, end, sights);
+        for (; d + kStep <= head_dim; d += kStep) sum_block<kRows, kVectors>(page, d, first, end, sights);
+        for (; d < head_dim; d += 16) sum_block<kRows, 1>(page, d, first, end, sights);
         for (size_t n = 0; n < kRows; ++n) sights[n].keep = 1.0f;  // taken once
     }
 
     template <size_t kRows, size_t kVectors, class Source>
-    static void sum_block(const Source& values, size_t head_dim, size_t d, size_t first, size_t end, Sight* sights) {
+    static void sum_block(const Source& page, size_t d, size_t first, size_t end, Sight* sights) {
         F acc[kRows][kVectors];
         const float* weights[kRows];
         unroll<kRows>([&](auto n) __attribute__((always_inline)) {
@@ -385,9 +364,8 @@ struct Attention {
         });
         for (size_t t = first; t < end; ++t) {
             F value[kVectors];
-            unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
-                value[v.value] = values.at(t * head_dim + d + 16 * v.value);
-            });
+            unroll<kVectors>([&](auto v)
+                                 __attribute__((always_inline)) { value[v.value] = page.value(t, d + 16 * v.value); });
             unroll<kRows>([&](auto n) __attribute__((always_inline)) {
                 const F weight = V::set1(weights[n.value][t]);
                 unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
@@ -400,6 +378,34 @@ struct Attention {
                 V::store(sights[n.value].row->span_acc + d + 16 * v.value, acc[n.value][v.value]);
             });
         });
+    }
+};
+
+/// Attention over pages of either form, as the table has it.
+template <class V>
+struct AnyAttention {
+    using Halves = Attention<V, HalfPage<V>>;
+    using Bytes = Attention<V, BytePage<V>>;
+
+    static void kv_store(KvType type, std::byte* page, size_t token, const float* k, const float* v, size_t head_dim) {
+        if (type == KvType::f16)
+            HalfPage<V>::store(page, token, k, v, head_dim);
+        else
+            BytePage<V>::store(page, token, k, v, head_dim);
+    }
+    static void attention(const AttentionHead& head, const QueryRows& rows, const std::byte* const* pages,
+                          const AttentionOut& out, std::byte* scratch) {
+        if (head.kv == KvType::f16)
+            Halves::attention(head, rows, pages, out, scratch);
+        else
+            Bytes::attention(head, rows, pages, out, scratch);
+    }
+    static void attention_span(const AttentionHead& head, const QueryRows& rows, const std::byte* const* pages,
+                               size_t span, float* partials, std::byte* scratch) {
+        if (head.kv == KvType::f16)
+            Halves::attention_span(head, rows, pages, span, partials, scratch);
+        else
+            Bytes::attention_span(head, rows, pages, span, partials, scratch);
     }
 };
 

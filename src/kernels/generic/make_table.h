@@ -13,30 +13,14 @@ template <class V>
 void any_matmul(const PackedMatrix& w, size_t panel_begin, size_t panel_end, const InputRows& x, float* out,
                 size_t out_stride) {
     if (x.n == 0 || panel_begin >= panel_end) return;
-    switch (w.type) {
-        case WeightType::f32:
-            return float_matmul<V, WeightType::f32>(w, panel_begin, panel_end, x, out, out_stride);
-        case WeightType::f16:
-            return float_matmul<V, WeightType::f16>(w, panel_begin, panel_end, x, out, out_stride);
-        case WeightType::bf16:
-            return float_matmul<V, WeightType::bf16>(w, panel_begin, panel_end, x, out, out_stride);
-        case WeightType::q4_0:
-            return quantised_matmul<V, WeightType::q4_0>(w, panel_begin, panel_end, x, out, out_stride);
-        case WeightType::q4_1:
-            return quantised_matmul<V, WeightType::q4_1>(w, panel_begin, panel_end, x, out, out_stride);
-        case WeightType::q5_0:
-            return quantised_matmul<V, WeightType::q5_0>(w, panel_begin, panel_end, x, out, out_stride);
-        case WeightType::q5_1:
-            return quantised_matmul<V, WeightType::q5_1>(w, panel_begin, panel_end, x, out, out_stride);
-        case WeightType::q8_0:
-            return quantised_matmul<V, WeightType::q8_0>(w, panel_begin, panel_end, x, out, out_stride);
-        case WeightType::q4_k:
-            return quantised_matmul<V, WeightType::q4_k>(w, panel_begin, panel_end, x, out, out_stride);
-        case WeightType::q5_k:
-            return quantised_matmul<V, WeightType::q5_k>(w, panel_begin, panel_end, x, out, out_stride);
-        case WeightType::q6_k:
-            return quantised_matmul<V, WeightType::q6_k>(w, panel_begin, panel_end, x, out, out_stride);
-    }
+    unroll<kTypeCount>([&](auto i) __attribute__((always_inline)) {
+        constexpr TypeInfo kInfo = kTypes[i.value];
+        if (w.type != kInfo.type) return;
+        if constexpr (kInfo.quantised)
+            quantised_matmul<V, kInfo.type>(w, panel_begin, panel_end, x, out, out_stride);
+        else
+            float_matmul<V, kInfo.type>(w, panel_begin, panel_end, x, out, out_stride);
+    });
 }
 
 template <class V>
@@ -61,10 +45,10 @@ constexpr KernelTable make_table(Isa isa, const char* name) {
         .sum_exp = Rows<V>::sum_exp,
         .exp_shifted = Rows<V>::exp_shifted,
         .gumbel_argmax = Choose<V>::gumbel_argmax,
-        .kv_store = Attention<V>::kv_store,
-        .attention = Attention<V>::attention,
-        .attention_span = Attention<V>::attention_span,
-        .attention_merge = Attention<V>::attention_merge,
+        .kv_store = AnyAttention<V>::kv_store,
+        .attention = AnyAttention<V>::attention,
+        .attention_span = AnyAttention<V>::attention_span,
+        .attention_merge = AnyAttention<V>::Halves::attention_merge,
     };
 }
 

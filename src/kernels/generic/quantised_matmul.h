@@ -33,10 +33,11 @@ struct Ahead {
     size_t bytes;
 };
 
-/// One panel times kRows input rows, weights unpacked in registers. Form is a layout without regard to its blocks.
+/// One panel times kRows input rows, weights unpacked in registers. Not inlined, so that its loop can be found and
+/// judged.
 template <class V, class Form, size_t kRows>
-void direct_panel(const PanelRegions& panel, size_t groups, ReadScales read, const TileRows<V>& at,
-                  const Ahead& ahead) {
+[[gnu::noinline]] void direct_panel(const PanelRegions& panel, size_t groups, ReadScales read, const TileRows<V>& at,
+                                    const Ahead& ahead) {
     using Shape = ShapeOf<V, Form>;
     typename V::F acc[1][kRows];
     const ActivationGroup* rows[kRows];
@@ -54,10 +55,10 @@ void direct_panel(const PanelRegions& panel, size_t groups, ReadScales read, con
         for (size_t i = 0; i < count; ++i) {
             const size_t g = first + i;
             for (; fetched < (g + 1) * pace; fetched += kLine) __builtin_prefetch(ahead.from + fetched, 0, 2);
-            const PackedCodes<V, Form::kBits> codes[1] = {
+            const PackedCodes<V, Form> codes[1] = {
                 {panel.low + g * Form::kCodeBytes, panel.high + g * Form::kHighBytes}};
             const float* scale[1] = {scales.scale[Form::kHalfGroup ? 2 * i : i]};
-            const float* min[1] = {scales.min[i]};
+            const float* min[1] = {scales.min[Form::kHalfGroup ? 2 * i : i]};
             fold_group<V, Shape, 1, kRows>(codes, scale, min, rows, zero, acc);
             unroll<kRows>([&](auto n) __attribute__((always_inline)) { ++rows[n.value]; });
         }
@@ -89,14 +90,20 @@ void direct_passes(const std::byte* panel, size_t stride, size_t groups, ReadSca
         });
 }
 
-template <class V, int kBits>
+/// A form apart from what expanding does not ask: forms that agree otherwise share its code.
+template <class L>
+using CodesOf = FormOf<L::kBits, L::kBook == CodeBook::none ? -1 : L::kZeroShift, false, false, L::kBook>;
+
+template <class V, class Form>
 void expand(const PanelRegions& panel, size_t first, size_t count, ReadScales read, Expanded& out) {
-    using Form = LayoutOf<kBits, -1, false, false, false>;
+    using Codes = PackedCodes<V, Form>;
     for (size_t i = 0; i < count; ++i) {
         const size_t g = first + i;
-        const PackedCodes<V, kBits> codes{panel.low + g * Form::kCodeBytes, panel.high + g * Form::kHighBytes};
+        const Codes codes{panel.low + g * Form::kCodeBytes, panel.high + g * Form::kHighBytes};
         unroll<8>([&](auto c) __attribute__((always_inline)) {
-            V::bstore(out.codes[i] + 64 * c.value, V::template expanded<kBits>(codes.template chunk<c.value>()));
+            auto chunk = codes.template chunk<c.value>();
+            if constexpr (!Codes::kSigned) chunk = V::template expanded<Form::kWidth>(chunk);
+            V::bstore(out.codes[i] + 64 * c.value, chunk);
         });
     }
     read(panel.scales, first, count, out.scales);
@@ -134,14 +141,14 @@ void expanded_panels(const std::byte* panel, size_t stride, size_t panels, size_
     for (size_t first = 0; first < groups; first += kExpandGroups) {
         const size_t count = groups - first < kExpandGroups ? groups - first : kExpandGroups;
         for (size_t p = 0; p < panels; ++p)
-            expand<V, L::kBits>(regions_of<V, L>(panel + p * stride, groups), first, count, read_scales<V, L>,
-                                weights[p]);
+            expand<V, CodesOf<L>>(regions_of<V, L>(panel + p * stride, groups), first, count, read_scales<V, L>,
+                                  weights[p]);
         // The next to be expanded come while these meet the rows.
         const bool last = first + kExpandGroups >= groups;
         for (size_t p = 0; p < panels; ++p)
             fetch_block<L>(panel + (last ? panels + p : p) * stride, groups, last ? 0 : first + kExpandGroups,
                            kExpandGroups);
-        tile_rows<V, ShapeOf<V, L>, kPanels>(weights, panels, first, count, L::kZeroShift, n, at);
+        tile_rows<V, ShapeOf<V, typename L::Form>, kPanels>(weights, panels, first, count, L::kZeroShift, n, at);
     }
 }
 
@@ -150,7 +157,7 @@ template <class V, WeightType kType>
 void quantised_matmul(const PackedMatrix& w, size_t panel_begin, size_t panel_end, const InputRows& x, float* out,
                       size_t out_stride) {
     using L = Layout<kType>;
-    using Form = LayoutOf<L::kBits, L::kZeroShift, L::kMin, false, L::kHalfGroup>;
+    using Form = typename L::Form;
     const size_t groups = w.cols / kGroup;
     const size_t stride = panel_bytes(kType, w.cols);
     for (size_t p = panel_begin; p < panel_end;) {

@@ -21,14 +21,22 @@ struct TileShape {
 };
 
 /// Where the dot takes 8-bit codes as signed numbers there is no zero point left.
-template <class V, class L>
-using ShapeOf = TileShape<V::dot_bits(L::kBits), L::kMin, L::kHalfGroup,
-                          (L::kZeroShift >= 0) && !(L::kBits == 8 && V::kSignedBytes)>;
+template <class V, class Form>
+using ShapeOf = TileShape<V::dot_bits(Form::kWidth), Form::kMin, Form::kHalfGroup,
+                          (Form::kZeroShift >= 0) && !(Form::kWidth == 8 && V::kSignedBytes)>;
 
 /// The zero point as V::dot takes it.
 template <class V>
 [[gnu::always_inline]] inline typename V::I zero_pairs(int zero_shift) {
     return V::iset1(zero_shift < 0 ? 0 : (1 << zero_shift) * 0x00010001);
+}
+
+/// The scale of an input row times the sum of its codes, over the second or the first half of a group.
+template <class V>
+[[gnu::always_inline]] inline typename V::F scaled_half_sum(const ActivationGroup& x, bool second) {
+    const int high = x.neg_pairs_hi[0] + x.neg_pairs_hi[1];
+    const int sum = second ? -high : high - (x.neg_pairs[0] + x.neg_pairs[1]);
+    return V::set1(x.scale * static_cast<float>(sum));
 }
 
 /// One group of kPanels x 16 weight rows times kRows input rows, folded into acc.
@@ -60,7 +68,10 @@ template <class V, class Shape, size_t kPanels, size_t kRows, class Source>
             unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
                 F& to = acc[p.value][n.value];
                 to = V::fma(V::to_float(sum[p.value][n.value]), V::mul(V::load(scale[p.value] + offset), a_scale), to);
-                if constexpr (Shape::kMin) to = V::fma(V::load(min[p.value]), V::set1(x[n.value]->scaled_sum), to);
+                if constexpr (Shape::kMin && Shape::kHalfGroup)
+                    to = V::fma(V::load(min[p.value] + offset), scaled_half_sum<V>(*x[n.value], offset != 0), to);
+                else if constexpr (Shape::kMin)
+                    to = V::fma(V::load(min[p.value]), V::set1(x[n.value]->scaled_sum), to);
             });
         });
     };
@@ -151,7 +162,7 @@ void tile(const Expanded* weights, size_t first, size_t count, int zero_shift, c
         unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
             codes[p.value].bytes = weights[p.value].codes[g];
             scale[p.value] = weights[p.value].scales.scale[g * kPerGroup];
-            min[p.value] = weights[p.value].scales.min[g];
+            min[p.value] = weights[p.value].scales.min[g * kPerGroup];
         });
         fold_group<V, Shape, kPanels, kRows>(codes, scale, min, rows, zero, acc);
         unroll<kRows>([&](auto n) __attribute__((always_inline)) { ++rows[n.value]; });

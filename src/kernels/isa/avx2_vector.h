@@ -33,8 +33,9 @@ struct Avx2 {
     using B = I;
 
     // 16 registers: 4 x 2 16-bit sums leave room for weights and a broadcast; f32 sums live in L1.
-    static constexpr bool kSignedBytes = true;                ///< 8-bit codes enter the dot with 128 taken away
-    static constexpr int dot_bits(int bits) { return bits; }  ///< decides how many 16-bit sums are exact
+    static constexpr bool kSignedBytes = true;  ///< 8-bit codes enter the dot with 128 taken away
+    /// Decides how many 16-bit sums are exact; 3 bits, four of which make a half group, run as 6 do.
+    static constexpr int dot_bits(int bits) { return bits == 3 ? 6 : bits; }
     static constexpr size_t kTilePanels = 1, kTileRows = 4, kDirectRows = 4;
     static constexpr size_t kPassRows = 32;
     static constexpr size_t kExpandPanels = 4;  ///< 20 KiB of L1; a tile's rows are read once for all of them
@@ -175,6 +176,11 @@ struct Avx2 {
         return {_mm256_srli_epi16(a.lo, kBy), _mm256_srli_epi16(a.hi, kBy)};
     }
 
+    static B blookup(const uint8_t* table, B codes) {
+        const __m256i t = _mm256_broadcastsi128_si256(load128(table));
+        return {_mm256_shuffle_epi8(t, codes.lo), _mm256_shuffle_epi8(t, codes.hi)};
+    }
+
     static I isub_pairs(I a, I b) { return {_mm256_sub_epi16(a.lo, b.lo), _mm256_sub_epi16(a.hi, b.hi)}; }
     /// 8-bit codes become signed.
     template <int kBits>
@@ -254,7 +260,7 @@ struct Avx2 {
         const __m256i ones = _mm256_set1_epi16(1);
         unroll<kChunks>([&](auto c) __attribute__((always_inline)) {
             B w = source.template chunk<c.value>();
-            if constexpr (!Source::kExpanded) w = expanded<8>(w);
+            if constexpr (!Source::kSigned) w = expanded<8>(w);
             const B magnitude = {_mm256_abs_epi8(w.lo), _mm256_abs_epi8(w.hi)};
             const auto four = [&](__m256i code, __m256i size, __m256i x) __attribute__((always_inline)) {
                 return _mm256_madd_epi16(_mm256_maddubs_epi16(size, _mm256_sign_epi8(x, code)), ones);

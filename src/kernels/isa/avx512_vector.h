@@ -113,6 +113,10 @@ struct Avx512 : Avx512Shape {
         return _mm512_srli_epi16(a, kBy);
     }
 
+    static B blookup(const uint8_t* table, B codes) {
+        return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(load128(table)), codes);
+    }
+
     static I isub_pairs(I a, I b) { return _mm512_sub_epi16(a, b); }
     template <int kBits>
     static B expanded(B codes) {

@@ -240,6 +240,11 @@ struct Scalar {
         return each_byte([&](size_t i) { return a.lane[i] >> kBy; });
     }
 
+    /// table[code] of codes below 16.
+    static B blookup(const uint8_t* table, B codes) {
+        return each_byte([&](size_t i) { return table[codes.lane[i] & 15]; });
+    }
+
     /// The difference of 16-bit halves of lanes.
     static I isub_pairs(I a, I b) {
         return each_int([&](size_t i) {

@@ -78,14 +78,10 @@ inline std::vector<std::byte> random_weights(WeightType type, size_t rows, size_
     }
     for (std::byte& b : out) b = static_cast<std::byte>(numbers.bits() & 255);
     for (size_t at = 0; at < out.size(); at += info.block_bytes) {
-        if (type == WeightType::q6_k) {
-            put_f16(&out[at + 208], 0.01f * numbers.signed_unit());
-        } else {
-            put_f16(&out[at], 0.05f * numbers.signed_unit());
-            const bool min = type == WeightType::q4_1 || type == WeightType::q5_1 || type == WeightType::q4_k ||
-                             type == WeightType::q5_k;
-            if (min) put_f16(&out[at + 2], 0.05f * numbers.signed_unit());
-        }
+        const float size = type == WeightType::q6_k ? 0.01f : 0.05f;
+        if (info.scale_at >= 0) put_f16(&out[at + static_cast<size_t>(info.scale_at)], size * numbers.signed_unit());
+        if (info.min_at >= 0) put_f16(&out[at + static_cast<size_t>(info.min_at)], size * numbers.signed_unit());
+        if (type == WeightType::mxfp4) out[at] = static_cast<std::byte>(118 + numbers.below(8));
     }
     return out;
 }

@@ -1,10 +1,13 @@
 // Tiny models of every family with random weights, as files that load.
 #pragma once
 
+#include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/random.h"
+#include "kernels/types.h"
 #include "model/testing/gguf_writer.h"
 
 namespace cadans::model::testing {
@@ -12,7 +15,7 @@ namespace cadans::model::testing {
 /// What to make; the shape is the smallest in which every part still matters.
 struct TinyModel {
     std::string_view family = "llama";
-    TensorType type = TensorType::f32;  ///< of matrices: F32, F16, BF16, Q8_0 or Q4_0
+    TensorType type = TensorType::f32;  ///< of matrices; widths must be whole blocks of it
     bool tied = true;
     bool rope_factors = false;
     uint32_t layers = 2;
@@ -28,6 +31,19 @@ namespace tiny {
 
 inline float noise(uint64_t seed) {
     return static_cast<float>(static_cast<int64_t>(mix64(seed) >> 40) - (1 << 23)) / static_cast<float>(1 << 25);
+}
+
+/// Byte b of a block where it belongs to the block's scale, which is small.
+inline std::optional<uint8_t> quantised_byte(TensorType type, uint32_t b) {
+    constexpr std::array<uint8_t, 2> kScale = {0x19, 0x18};  // 0.002 as f16
+    constexpr uint8_t kExponent = 121;                       // 2^-7
+    if (type == TensorType::mxfp4) return b == 0 ? std::optional(kExponent) : std::nullopt;
+    const auto known = kernels::type_from_gguf(static_cast<uint32_t>(type));
+    if (!known) return std::nullopt;
+    for (const int at : {kernels::type_info(*known).scale_at, kernels::type_info(*known).min_at})
+        if (at >= 0 && b >= static_cast<uint32_t>(at) && b < static_cast<uint32_t>(at) + 2)
+            return kScale[b - static_cast<uint32_t>(at)];
+    return std::nullopt;
 }
 
 /// n random numbers in -0.25 .. 0.25 in that type.
@@ -51,8 +67,8 @@ inline Bytes weights(TensorType type, uint64_t n, uint64_t seed) {
                 break;
             }
             default:
-                out.put(uint16_t{0x1819});  // 0.002
-                for (uint32_t b = 2; b < info.block_bytes; ++b) out.put(static_cast<uint8_t>(mix64(key * 512 + b)));
+                for (uint32_t b = 0; b < info.block_bytes; ++b)
+                    out.put(quantised_byte(type, b).value_or(static_cast<uint8_t>(mix64(key * 512 + b))));
         }
     }
     return std::move(out.bytes);
