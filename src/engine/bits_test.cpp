@@ -76,7 +76,7 @@ TEST_P(Bits, do_not_depend_on_where_a_prompt_is_cut) {
 }
 
 TEST_P(Bits, of_a_vector_do_not_depend_on_where_its_prompt_is_cut_nor_on_others) {
-    StepRig rig(GetParam(), 2, *kernels::choose_isa());
+    StepRig rig = rig_of(2, *kernels::choose_isa());
     const uint32_t width = rig.model().spec().width;
     for (const Pooling pooling : {Pooling::mean, Pooling::first, Pooling::last}) {
         Embedding whole_at_once(pooling, width);

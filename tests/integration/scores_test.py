@@ -10,6 +10,7 @@ from server import Server
 # 4 to 8 bits, whose activations are rounded to 8 bits.
 LIMIT = {"f32": 0.005, "f16": 0.02, "bf16": 0.02}
 LIMIT_QUANTIZED = 0.1
+COARSE = {"q2_k", "q3_k"}
 PROMPT = 150          # tokens: more than four pages, and more than twice gemma3's window of 64
 QUICK = {(family, t) for family in models.FAMILIES for t in ("f32", "q4_k")} | {("llama", t) for t in models.TYPES}
 CASES = [pytest.param(f, t, marks=[] if (f, t) in QUICK else [pytest.mark.slow]) for f in models.FAMILIES for t in models.TYPES]
@@ -28,9 +29,10 @@ def root_mean_square(errors):
 
 @pytest.mark.parametrize("family, weight_type", CASES)
 def test_scores_match_the_reference(family, weight_type, record_testsuite_property):
-    """Over all positions of eight prompts but the worst. Random weights have a rare row whose result hangs on one activation,
-    where 8-bit activations err by nats (the reference does too when its own are rounded so): such a prompt does not tell the
-    error of a type."""
+    """Over all positions of eight prompts. Random weights have a rare row whose result hangs on one activation, where 8-bit
+    activations err by nats (a peer engine errs at the same rows): one prompt is too few to tell the error of a type. Weights of
+    2 and 3 bits make such rows more frequent (the fp32 reference errs there too once its own activations are rounded): of
+    theirs the worst prompt is held to ten times the limit, and the others to the limit."""
     path, limit = models.tiny(family, weight_type), LIMIT.get(weight_type, LIMIT_QUANTIZED)
     reference, errors = Reference(path), []
     with Server(path) as server:
@@ -40,9 +42,10 @@ def test_scores_match_the_reference(family, weight_type, record_testsuite_proper
             assert len(scored) == len(ids) and scored[0] is None
             errors.append(np.array(scored[1:]) - reference.token_logprobs(ids)[1:])
     errors.sort(key=root_mean_square)
-    error = root_mean_square(np.concatenate(errors[:-1]))
+    worst = [errors.pop()] if weight_type in COARSE else []
+    error = root_mean_square(np.concatenate(errors))
     record_testsuite_property(f"rms_logprob_error {family} {weight_type}", error)
-    assert error <= limit and root_mean_square(errors[-1]) <= 10 * limit, [root_mean_square(e) for e in errors]
+    assert error <= limit and all(root_mean_square(e) <= 10 * limit for e in worst), [root_mean_square(e) for e in errors + worst]
 
 
 @pytest.mark.parametrize("weight_type, other", [("iq4_xs", ("attn_v=q5_k", "ffn_down=q6_k")), ("q2_k", ("attn_v=q4_k", "ffn_down=q3_k")),
