@@ -61,6 +61,19 @@ CodePointSet CodePointSet::complement() const {
     return out;
 }
 
+bool CodePointSet::meets(const CodePointSet& other) const {
+    auto mine = ranges_.begin(), theirs = other.ranges_.begin();
+    while (mine != ranges_.end() && theirs != other.ranges_.end()) {
+        if (mine->hi < theirs->lo)
+            ++mine;
+        else if (theirs->hi < mine->lo)
+            ++theirs;
+        else
+            return true;
+    }
+    return false;
+}
+
 void add_utf8(Nfa& nfa, Nfa::State from, CodePointRange range, Nfa::State to) {
     if (range.lo < 0xD800 && range.hi >= 0xD800) {
         add_utf8(nfa, from, {range.lo, 0xD7FF}, to);

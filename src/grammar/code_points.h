@@ -1,6 +1,8 @@
 // Sets of Unicode characters, and the bytes that spell them.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,21 +25,36 @@ class CodePointSet {
     CodePointSet() = default;
     CodePointSet(std::initializer_list<CodePointRange> ranges) : ranges_(ranges) { tidy(); }
 
+    /// tidy() is due before the set is used; so it is after gather().
     void add(uint32_t lo, uint32_t hi) {
         ranges_.push_back({lo, hi});
-        if (ranges_.size() > 64) tidy();
+        tidy_at_times();
+    }
+    void gather(const CodePointSet& other) {
+        ranges_.insert(ranges_.end(), other.ranges_.begin(), other.ranges_.end());
+        tidy_at_times();
     }
     void add(const CodePointSet& other) {
         ranges_.insert(ranges_.end(), other.ranges_.begin(), other.ranges_.end());
         tidy();
     }
     void tidy();
-    CodePointSet complement() const;  ///< within 0 … 0x10FFFF; of a tidy set
+    CodePointSet complement() const;              ///< within 0 … 0x10FFFF; of a tidy set
+    bool meets(const CodePointSet& other) const;  ///< a character is in both; of tidy sets
     const std::vector<CodePointRange>& ranges() const noexcept { return ranges_; }
-    bool operator==(const CodePointSet&) const = default;
+    bool operator==(const CodePointSet& other) const { return ranges_ == other.ranges_; }
 
   private:
+    /// Whenever it has doubled: adding costs a logarithm, whatever is added.
+    void tidy_at_times() {
+        if (ranges_.size() <= full_) return;
+        tidy();
+        full_ = std::max(kFew, 2 * ranges_.size());
+    }
+
+    static constexpr size_t kFew = 64;
     std::vector<CodePointRange> ranges_;
+    size_t full_ = kFew;
 };
 
 /// Edges from `from` to `to` over the UTF-8 of these characters; surrogates, which have none, are left out.

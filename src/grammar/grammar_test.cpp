@@ -6,6 +6,7 @@
 
 #include <chrono>
 
+#include "grammar/code_points.h"
 #include "grammar/gbnf.h"
 #include "grammar/json_text.h"
 #include "grammar/lark.h"
@@ -186,6 +187,37 @@ TEST(grammar, refuses_giants_quickly) {
     for (int i = 0; i < 40; i++) choices["allOf"].push_back({{"anyOf", {{{"minimum", i}}, {{"maximum", -i}}}}});
     EXPECT_FALSE(schema_grammar(choices).has_value());
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
+TEST(grammar, comparing_with_what_is_ignored_needs_neither_stack_nor_time) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::string deep = "(A)?";
+    for (int i = 0; i < 60; i++) deep = "(" + deep + ")?";
+    EXPECT_FALSE(lark_grammar("start: A\nA: " + deep + "\n%ignore \" \"").has_value());
+
+    std::string characters, literals;
+    for (uint32_t c = 0x800; c < 0x800 + 40'000; c += 2) {
+        characters += utf8(c);
+        if (c < 0x800 + 20'000) literals += (literals.empty() ? "\"" : "|\"") + utf8(c) + "\"";
+    }
+    std::string many;
+    for (int i = 0; i < 30'000; i++) many += " A";
+    (void)lark_grammar("start:" + many + "\nA: /[" + characters + "]/\n%ignore \" \"");
+    (void)lark_grammar("start: " + literals + "\n%ignore \" \"");
+    std::string ignored;
+    for (int i = 0; i < 5'000; i++) ignored += "\n%ignore \"ab\"";
+    (void)lark_grammar("start: A\nA: /[" + characters + "]/" + ignored);
+    (void)regex_grammar("[" + characters + "]");
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
+TEST(grammar, any_number_of_nothing_is_nothing) {
+    const auto begin = std::chrono::steady_clock::now();
+    (void)regex_grammar("((){800000}){800000}a");
+    (void)gbnf_grammar("root ::= (\"\"{800000}){800000} \"a\"");
+    (void)lark_grammar("start: (\"\"~800000)~800000 \"a\"");
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+    expect_texts(gbnf_grammar("root ::= \"\"{3} (\"\"{2,5} | \"b\"){2} \"a\""), {"a", "ba", "bba"}, {"", "bbba"});
 }
 
 TEST(grammar, sources_that_share_rules_share_their_limits) {

@@ -5,7 +5,9 @@
 namespace cadans::grammar {
 namespace {
 
-constexpr uint32_t kDepthMax = 1'000;  // terminals that are made of each other
+constexpr uint32_t kDepthMax =
+    4'000;  // patterns in each other, through terminals made of each other too: a stack's room
+constexpr uint32_t kRangesOfAUnit = 16;  // so many ranges are put into a set in the time of one pattern
 
 /// Of a value that a schema describes.
 const CodePointSet kJsonBegins = {{'"', '"'}, {'-', '-'}, {'0', '9'}, {'[', '['},
@@ -22,14 +24,32 @@ const Pattern* LarkCharacters::pattern_of(RuleId rule) const {
     return at == patterns_.end() ? nullptr : at->second;
 }
 
-bool LarkCharacters::add_first(const Pattern& pattern, CodePointSet& out) {
-    if (!spend() || depth_ > kDepthMax) {
-        work_ = kWorkMax + 1;
-        return false;
+/// One pattern deeper, for as long as it lives.
+class LarkCharacters::Visit {
+  public:
+    Visit(LarkCharacters& all, const Pattern& pattern) : all_(all) {
+        const size_t units = 1 + pattern.set.ranges().size() / kRangesOfAUnit;
+        if (++all_.depth_ > kDepthMax || units > kWorkMax - std::min(all_.work_, kWorkMax))
+            all_.work_ = kWorkMax + 1;
+        else
+            all_.work_ += static_cast<uint32_t>(units);
     }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+    ~Visit() { all_.depth_--; }
+
+    bool lost() const noexcept { return all_.lost(); }
+
+  private:
+    LarkCharacters& all_;
+};
+
+bool LarkCharacters::add_first(const Pattern& pattern, CodePointSet& out) {
+    const Visit visit(*this, pattern);
+    if (visit.lost()) return false;
     switch (pattern.kind) {
         case Pattern::Kind::set:
-            out.add(pattern.set);
+            out.gather(pattern.set);
             return false;
         case Pattern::Kind::sequence:
             return std::ranges::all_of(pattern.parts, [&](const Pattern& part) { return add_first(part, out); });
@@ -45,13 +65,10 @@ bool LarkCharacters::add_first(const Pattern& pattern, CodePointSet& out) {
         case Pattern::Kind::call: {
             const Pattern* inside = pattern_of(pattern.rule);
             if (inside == nullptr) {
-                out.add(kJsonBegins);
+                out.gather(kJsonBegins);
                 return false;
             }
-            depth_++;
-            const bool empty = add_first(*inside, out);
-            depth_--;
-            return empty;
+            return add_first(*inside, out);
         }
         default:
             return true;
@@ -59,7 +76,8 @@ bool LarkCharacters::add_first(const Pattern& pattern, CodePointSet& out) {
 }
 
 void LarkCharacters::add_first_of_terminals(const Pattern& pattern, CodePointSet& out) {
-    if (!spend()) return;
+    const Visit visit(*this, pattern);
+    if (visit.lost()) return;
     const bool terminal =
         pattern.kind == Pattern::Kind::sequence && !pattern.parts.empty() && is_call(pattern.parts[0], mark_);
     if (!terminal) {
@@ -71,24 +89,18 @@ void LarkCharacters::add_first_of_terminals(const Pattern& pattern, CodePointSet
 }
 
 void LarkCharacters::add_all(const Pattern& pattern, CodePointSet& out) {
-    if (!spend() || depth_ > kDepthMax) {
-        work_ = kWorkMax + 1;
-        return;
-    }
-    if (pattern.kind == Pattern::Kind::set) out.add(pattern.set);
+    const Visit visit(*this, pattern);
+    if (visit.lost()) return;
+    if (pattern.kind == Pattern::Kind::set) out.gather(pattern.set);
     for (const Pattern& part : pattern.parts) add_all(part, out);
     if (pattern.kind != Pattern::Kind::call) return;
-    depth_++;
     if (const Pattern* inside = pattern_of(pattern.rule)) add_all(*inside, out);
-    depth_--;
 }
 
 uint32_t LarkCharacters::longest(const Pattern& pattern) {
     constexpr uint32_t kMore = 2;
-    if (!spend() || depth_ > kDepthMax) {
-        work_ = kWorkMax + 1;
-        return kMore;
-    }
+    const Visit visit(*this, pattern);
+    if (visit.lost()) return kMore;
     uint32_t out = pattern.kind == Pattern::Kind::set ? 1 : 0;
     if (pattern.kind == Pattern::Kind::choice)
         for (const Pattern& part : pattern.parts) out = std::max(out, longest(part));
@@ -97,10 +109,8 @@ uint32_t LarkCharacters::longest(const Pattern& pattern) {
     if (pattern.kind == Pattern::Kind::repeat && pattern.max > 0)
         out = pattern.max > 1 ? kMore * std::min<uint32_t>(1, longest(pattern.parts[0])) : longest(pattern.parts[0]);
     if (pattern.kind == Pattern::Kind::call) {
-        depth_++;
         const Pattern* inside = pattern_of(pattern.rule);
         out = inside == nullptr ? kMore : longest(*inside);
-        depth_--;
     }
     return std::min(out, kMore);
 }

@@ -8,7 +8,8 @@
 
 namespace cadans::grammar {
 
-/// Sets may be larger than they are in truth, never smaller. Thread rule: one thread; borrows what is defined.
+/// Sets may be larger than they are in truth, never smaller; they are gathered, tidy() is due before they are used.
+/// Thread rule: one thread; borrows what is defined.
 class LarkCharacters {
   public:
     /// terminal_mark  the rule whose call stands in front of each terminal in a rule
@@ -29,7 +30,7 @@ class LarkCharacters {
     /// Adds what it begins with; true when it may be empty.
     bool add_first(const Pattern& pattern, CodePointSet& out);
     const Pattern* pattern_of(RuleId rule) const;
-    bool spend() { return ++work_ <= kWorkMax; }
+    class Visit;
 
     static constexpr uint32_t kWorkMax = 200'000;
 

@@ -491,14 +491,14 @@ Status LarkReader::keeps_apart() const {
     for (const Definition& one : definitions_) characters.define(one.rule, one.pattern);
     CodePointSet begins;
     for (const Definition& one : definitions_) characters.add_first_of_terminals(one.pattern, begins);
+    begins.tidy();
     for (const Ignored& one : ignored_) {
         CodePointSet goes_on;
         if (characters.longest(one.pattern) > 1) characters.add_all(one.pattern, goes_on);
         if (characters.lost())
             return unsupported("the terminals are too many to compare with what is ignored", one.where);
-        CodePointSet outside = begins.complement();
-        outside.add(goes_on.complement());
-        if (!outside.complement().ranges().empty())
+        goes_on.tidy();
+        if (begins.meets(goes_on))
             return unsupported("what is ignored could go on with a character with which a terminal begins", one.where);
     }
     return Ok{};

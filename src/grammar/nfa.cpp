@@ -2,8 +2,13 @@
 
 namespace cadans::grammar {
 
+/// A part that leads nowhere is nothing, and so is any number of it.
 Nfa::State Nfa::repeat(State from, uint32_t min, uint32_t max, const std::function<State(State)>& part) {
-    for (uint32_t i = 0; i < min && !full_; i++) from = part(from);
+    for (uint32_t i = 0; i < min && !full_; i++) {
+        const State next = part(from);
+        if (next == from) break;
+        from = next;
+    }
     if (max == kEndless) {
         const State loop = add();
         join(from, loop);
@@ -15,7 +20,9 @@ Nfa::State Nfa::repeat(State from, uint32_t min, uint32_t max, const std::functi
     const State end = add();
     for (uint32_t i = min; i < max && !full_; i++) {
         join(from, end);
-        from = part(from);
+        const State next = part(from);
+        if (next == from) break;
+        from = next;
     }
     join(from, end);
     return end;

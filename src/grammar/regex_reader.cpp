@@ -325,7 +325,7 @@ class Reader {
                 set.add(a[0].lo, b[0].lo);
                 continue;
             }
-            set.add(*low);
+            set.gather(*low);
         }
         set.tidy();
         set = cased(std::move(set));

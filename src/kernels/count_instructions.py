@@ -46,6 +46,8 @@ def main():
     program, record, compiler = sys.argv[1:4]
     path = pathlib.Path(record)
     found = counts(program)
+    if not any(name.startswith("scalar ") for name in found):
+        sys.exit(f"count_instructions: {program} counted no scalar kernel")
     if "--refresh" in sys.argv[4:]:
         kept = {"compiler": compiler, "instructions": {name: count for name, (count, _) in found.items()}}
         path.write_text(json.dumps(kept, indent=1) + "\n")
