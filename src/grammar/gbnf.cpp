@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/hex.h"
+#include "grammar/one_source.h"
 #include "grammar/pattern.h"
 
 namespace cadans::grammar {
@@ -291,13 +292,7 @@ class Reader {
 Result<RuleId> add_gbnf(Rules& rules, std::string_view source) { return Reader(source, rules).read(); }
 
 Result<Grammar> gbnf_grammar(std::string_view source, const Limits& limits) {
-    Rules rules(limits);
-    Reader reader(source, rules);
-    auto root = reader.read();
-    if (!root) return std::move(root).error();
-    auto grammar = rules.compile(*root);
-    if (!grammar) return reader.placed(std::move(grammar).error());
-    return grammar;
+    return grammar_of_source<Reader>(source, limits);
 }
 
 }  // namespace cadans::grammar

@@ -7,7 +7,6 @@
 
 #include "base/hex.h"
 #include "grammar/lark.h"
-#include "grammar/lark_characters.h"
 #include "grammar/lark_terminals.h"
 #include "grammar/schema.h"
 
@@ -34,26 +33,6 @@ Pattern character(uint32_t c, bool any_case) {
     return Pattern::of(std::move(set));
 }
 
-/// a: a x | y  is  a: y x*, for every x and y.
-Pattern without_left_recursion(RuleId self, Pattern pattern) {
-    if (pattern.kind != Pattern::Kind::choice) return pattern;
-    Pattern first{.kind = Pattern::Kind::choice}, then{.kind = Pattern::Kind::choice};
-    for (Pattern& way : pattern.parts) {
-        const bool recursive = way.kind == Pattern::Kind::sequence && !way.parts.empty() &&
-                               way.parts[0].kind == Pattern::Kind::call && way.parts[0].rule == self;
-        if (recursive) way.parts.erase(way.parts.begin());
-        if (!recursive)
-            first.parts.push_back(std::move(way));
-        else if (!way.parts.empty())
-            then.parts.push_back(std::move(way));
-    }
-    if (then.parts.empty() || first.parts.empty()) return first;
-    Pattern out;
-    out.parts.push_back(std::move(first));
-    out.parts.push_back(Pattern::repeated(std::move(then), 0, Nfa::kEndless));
-    return out;
-}
-
 }  // namespace
 
 Result<RuleId> LarkReader::read() {
@@ -70,7 +49,7 @@ Result<RuleId> LarkReader::read() {
         if (!at.defined) return bad_input(fmt::format("'{}' is used but not defined", name), at.where);
     const auto root = names_.find("start");
     if (root == names_.end()) return bad_input("there is no rule 'start'", "line 1");
-    if (Status done = write(); !done) return done.error();
+    if (Status done = write_lark(rules_, std::move(definitions_), std::move(ignored_)); !done) return done.error();
     return root->second.rule;
 }
 
@@ -273,7 +252,7 @@ Result<Pattern> LarkReader::element(bool terminal, uint32_t depth) {
         auto read = pattern();
         if (!read || terminal) return read;
         Pattern out;
-        out.parts = {call(kIgnored), *std::move(read)};
+        out.parts = {call(kLarkIgnored), *std::move(read)};
         return out;
     }
     if (rest_.starts_with("%json")) {
@@ -322,7 +301,7 @@ Result<Pattern> LarkReader::reference(bool terminal) {
     Pattern out = call(known(title).rule);
     if (terminal || !is_terminal(title)) return out;
     Pattern lexeme;
-    lexeme.parts = {call(kIgnored), std::move(out)};
+    lexeme.parts = {call(kLarkIgnored), std::move(out)};
     return lexeme;
 }
 
@@ -330,7 +309,7 @@ Result<Pattern> LarkReader::text(bool terminal) {
     auto first = quoted();
     if (!first) return std::move(first).error();
     Pattern out;
-    if (!terminal) out.parts.push_back(call(kIgnored));
+    if (!terminal) out.parts.push_back(call(kLarkIgnored));
     const std::string_view before = rest_;
     space(false);
     if (skip("..")) {
@@ -450,7 +429,7 @@ Result<Pattern> LarkReader::schema() {
     auto rule = add_schema(rules_, parsed);
     if (!rule) return Error{rule.error().code, fmt::format("{}: {}", rule.error().where, rule.error().message), at};
     Pattern out;
-    out.parts = {call(kIgnored), call(*rule)};
+    out.parts = {call(kLarkIgnored), call(*rule)};
     return out;
 }
 
@@ -462,61 +441,6 @@ Status LarkReader::number(uint32_t& out) {
     if (digits == 0) return refuse("expected a number");
     rest_.remove_prefix(digits);
     out = static_cast<uint32_t>(value);
-    return Ok{};
-}
-
-Status LarkReader::write() {
-    const bool ignores = !ignored_.empty();
-    RuleId ignored = 0;
-    if (ignores) {
-        if (Status done = keeps_apart(); !done) return done;
-        Pattern any{.kind = Pattern::Kind::choice};
-        for (Ignored& one : ignored_) any.parts.push_back(std::move(one.pattern));
-        ignored = rules_.add("ignored text");
-        if (Status done = write_body(ignored, Pattern::repeated(std::move(any), 0, kIgnoredMax), "line 1"); !done)
-            return done;
-    }
-    for (Definition& one : definitions_) {
-        Pattern pattern = without_left_recursion(one.rule, std::move(one.pattern));
-        settle(pattern, ignores, ignored);
-        if (Status done = write_body(one.rule, pattern, one.where); !done) return done;
-    }
-    return Ok{};
-}
-
-/// Lark ignores as much as it can. So that no text is read otherwise than it was written, nothing that is ignored may
-/// go on with a character with which a terminal begins.
-Status LarkReader::keeps_apart() const {
-    LarkCharacters characters(kIgnored);
-    for (const Definition& one : definitions_) characters.define(one.rule, one.pattern);
-    CodePointSet begins;
-    for (const Definition& one : definitions_) characters.add_first_of_terminals(one.pattern, begins);
-    begins.tidy();
-    for (const Ignored& one : ignored_) {
-        CodePointSet goes_on;
-        if (characters.longest(one.pattern) > 1) characters.add_all(one.pattern, goes_on);
-        if (characters.lost())
-            return unsupported("the terminals are too many to compare with what is ignored", one.where);
-        goes_on.tidy();
-        if (begins.meets(goes_on))
-            return unsupported("what is ignored could go on with a character with which a terminal begins", one.where);
-    }
-    return Ok{};
-}
-
-/// Puts the rule of what is ignored where it may stand; without one, nothing.
-void LarkReader::settle(Pattern& pattern, bool ignores, RuleId ignored) const {
-    if (pattern.kind == Pattern::Kind::call && pattern.rule == kIgnored) pattern = ignores ? call(ignored) : Pattern{};
-    for (Pattern& part : pattern.parts) settle(part, ignores, ignored);
-}
-
-Status LarkReader::write_body(RuleId rule, const Pattern& pattern, const std::string& where) {
-    Nfa body = rules_.body();
-    body.accept(add_pattern(body, 0, pattern));
-    written_ += body.edges().size();
-    if (body.full() || written_ > limits_.edges)
-        return bad_input("this becomes larger than is allowed when it is written out", where);
-    rules_.set(rule, std::move(body));
     return Ok{};
 }
 

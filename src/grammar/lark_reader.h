@@ -1,4 +1,4 @@
-// Reads a Lark grammar into rules and terminals, none of them written yet.
+// Reads the text of a Lark grammar.
 #pragma once
 
 #include <map>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
+#include "grammar/lark_writer.h"
 #include "grammar/pattern.h"
 
 namespace cadans::grammar {
@@ -17,7 +18,7 @@ class LarkReader {
     LarkReader(std::string_view source, Rules& rules)
         : whole_(source), rest_(source), limits_(rules.limits()), rules_(rules) {}
 
-    /// Reads and writes all; the rule that is the answer. Errors as lark_grammar().
+    /// Reads all and has it written; the rule that is the answer. Errors as lark_grammar().
     Result<RuleId> read();
 
     /// The same with the line of the rule that it names.
@@ -29,14 +30,6 @@ class LarkReader {
         bool defined = false;
         std::string where;  ///< where it is defined, or else first used
     };
-    struct Definition {
-        RuleId rule;
-        Pattern pattern;
-        std::string where;
-    };
-
-    /// Stands for what is ignored in front of a terminal, until it is known whether anything is.
-    static constexpr RuleId kIgnored = UINT32_MAX;
 
     std::string here() const;
     Error refuse(std::string why) const { return bad_input(std::move(why), here()); }
@@ -70,24 +63,13 @@ class LarkReader {
     Result<std::string_view> braces();
     Status number(uint32_t& out);
 
-    // Writing.
-    Status write();
-    Status keeps_apart() const;
-    void settle(Pattern& pattern, bool ignores, RuleId ignored) const;
-    Status write_body(RuleId rule, const Pattern& pattern, const std::string& where);
-
     std::string_view whole_, rest_;
     const Limits& limits_;
     Rules& rules_;
-    struct Ignored {
-        Pattern pattern;
-        std::string where;
-    };
 
     std::map<std::string, Known> names_;
-    std::vector<Definition> definitions_;
-    std::vector<Ignored> ignored_;
-    size_t written_ = 0;
+    std::vector<LarkDefinition> definitions_;
+    std::vector<LarkIgnored> ignored_;
 };
 
 }  // namespace cadans::grammar
