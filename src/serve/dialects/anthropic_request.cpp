@@ -199,10 +199,8 @@ Result<GenerationRequest> parse_anthropic_messages(const Json& body, const Catal
     FieldReader reader(body);
     request.model = read_model(reader, catalog, false);
     if (reader.failed()) return reader.take_error();
-    if (request.model->chat_template == nullptr)
-        return unsupported("the model \"" + request.model->name +
-                               "\" has no chat template: start the server with --chat-template FILE",
-                           "messages");
+    need_template(reader, *request.model, "messages");
+    if (reader.failed()) return reader.take_error();
     request.sampling.temperature = static_cast<float>(reader.number(number_rule("temperature")));
     request.sampling.top_p = static_cast<float>(reader.number(number_rule("top_p")));
     const double top_k = reader.number(number_rule("top_k"));
@@ -222,13 +220,7 @@ Result<GenerationRequest> parse_anthropic_messages(const Json& body, const Catal
     read_anthropic_tools(reader, request.tools);
     Json variables = read_thinking(reader, request.text_form);
     if (reader.failed()) return reader.take_error();
-    Result<Turns> turns = read_body(reader);
-    if (!turns) return std::move(turns).error();
-    Result<Conversation> read = read_turns(*turns, *request.model, request.tools);
-    if (!read) return std::move(read).error();
-    Conversation conversation = *std::move(read);
-    conversation.variables = std::move(variables);
-    request.prompt = std::move(conversation);
+    if (Status done = take_turns(read_body(reader), std::move(variables), request); !done) return done.error();
     return request;
 }
 

@@ -184,8 +184,21 @@ Result<Conversation> read_messages(const Json& messages, const ServedModel& mode
     return read_placed(messages, std::move(places), model, tools);
 }
 
-Result<Conversation> read_turns(const Turns& turns, const ServedModel& model, const ToolUse& tools) {
-    return read_placed(turns.messages, turns.places, model, tools);
+void need_template(FieldReader& reader, const ModelCard& model, const char* place, const char* instead) {
+    if (model.chat_template != nullptr) return;
+    reader.fail(unsupported("the model \"" + model.name + "\" has no chat template: " + instead +
+                                "start the server with --chat-template FILE",
+                            place));
+}
+
+Status take_turns(Result<Turns> turns, Json variables, GenerationRequest& request) {
+    if (!turns) return std::move(turns).error();
+    Result<Conversation> read = read_placed(turns->messages, turns->places, *request.model, request.tools);
+    if (!read) return std::move(read).error();
+    Conversation conversation = *std::move(read);
+    conversation.variables = std::move(variables);
+    request.prompt = std::move(conversation);
+    return Ok{};
 }
 
 namespace {

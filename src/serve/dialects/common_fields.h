@@ -55,8 +55,12 @@ struct Turns {
 /// knows them. The model has a template. Errors name messages[i].
 Result<Conversation> read_messages(const Json& messages, const ServedModel& model, const ToolUse& tools = {});
 
-/// The same, whose errors name the turns' own places.
-Result<Conversation> read_turns(const Turns& turns, const ServedModel& model, const ToolUse& tools);
+/// Fails where the model has no template. `place`: the field that needs it; `instead`: what does without, with the
+/// words that lead on to starting the server with one.
+void need_template(FieldReader& reader, const ModelCard& model, const char* place, const char* instead = "");
+
+/// The prompt from the turns of a dialect that has its own; errors name their places. `variables` are the template's.
+Status take_turns(Result<Turns> turns, Json variables, GenerationRequest& request);
 
 /// `priority`, `user`, `cache_prompt`, `speculate`, `keep_alive`.
 void read_asker(FieldReader& reader, GenerationRequest& request);

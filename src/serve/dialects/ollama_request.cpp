@@ -11,6 +11,8 @@ namespace cadans::serve {
 
 namespace {
 
+constexpr const char* kRaw = "use /api/generate with \"raw\": true, or ";
+
 constexpr size_t kStopsMax = 64;
 
 consteval const NumberRule& number_rule(std::string_view name) { return rule(kOllamaNumbers, name); }
@@ -79,14 +81,6 @@ void read_common(FieldReader& reader, const Catalog& catalog, GenerationRequest&
     refuse(reader, kRefused);
 }
 
-void need_template(FieldReader& reader, const ModelCard& model, const char* field) {
-    if (model.chat_template != nullptr) return;
-    reader.fail(unsupported("the model \"" + model.name +
-                                "\" has no chat template: use /api/generate with \"raw\": true, or start the server "
-                                "with --chat-template FILE",
-                            field));
-}
-
 }  // namespace
 
 Result<GenerationRequest> parse_ollama_chat(const Json& body, const Catalog& catalog) {
@@ -98,7 +92,7 @@ Result<GenerationRequest> parse_ollama_chat(const Json& body, const Catalog& cat
     const Json* messages = reader.find("messages");
     request.load_only = messages == nullptr || (messages->is_array() && messages->empty());
     if (request.load_only) return request;
-    need_template(reader, *request.model, "messages");
+    need_template(reader, *request.model, "messages", kRaw);
     if (reader.failed()) return reader.take_error();
     read_tools(reader, request.tools);
     if (reader.failed()) return reader.take_error();
@@ -127,7 +121,7 @@ Result<GenerationRequest> parse_ollama_generate(const Json& body, const Catalog&
     request.load_only = prompt.empty();
     if (raw || request.model->chat_template == nullptr) {
         if (!system.empty() && raw) return bad_input("system: a raw prompt takes no system text", "system");
-        if (!system.empty()) need_template(reader, *request.model, "system");
+        if (!system.empty()) need_template(reader, *request.model, "system", kRaw);
         if (reader.failed()) return reader.take_error();
         request.split_reasoning = false;
         request.prompt = std::vector<PromptText>{std::move(prompt)};

@@ -221,14 +221,10 @@ void read_chat_logprobs(FieldReader& reader, GenerationRequest& request) {
 }
 
 void read_conversation(FieldReader& reader, GenerationRequest& request) {
-    const ModelCard& model = *request.model;
     const Json* messages = reader.find("messages");
     if (messages == nullptr) return reader.fail(bad_input("messages: a list of messages is needed", "messages"));
-    if (model.chat_template == nullptr)
-        return reader.fail(unsupported("the model \"" + model.name +
-                                           "\" has no chat template: use /v1/completions, or start the server with "
-                                           "--chat-template FILE",
-                                       "messages"));
+    need_template(reader, *request.model, "messages", "use /v1/completions, or ");
+    if (reader.failed()) return;
     read_tools(reader, request.tools);
     if (reader.failed()) return;
     Result<Conversation> read = read_messages(*messages, *request.model, request.tools);

@@ -226,10 +226,8 @@ Result<GenerationRequest> parse_responses(const Json& body, const Catalog& catal
     FieldReader reader(body);
     request.model = read_model(reader, catalog, false);
     if (reader.failed()) return reader.take_error();
-    if (request.model->chat_template == nullptr)
-        return unsupported("the model \"" + request.model->name +
-                               "\" has no chat template: start the server with --chat-template FILE",
-                           "input");
+    need_template(reader, *request.model, "input");
+    if (reader.failed()) return reader.take_error();
     request.sampling.temperature = static_cast<float>(reader.number(number_rule("temperature")));
     request.sampling.top_p = static_cast<float>(reader.number(number_rule("top_p")));
     if (const std::optional<double> most = reader.maybe_number(number_rule("max_output_tokens")))
@@ -242,13 +240,7 @@ Result<GenerationRequest> parse_responses(const Json& body, const Catalog& catal
     read_text(reader, request.text_form);
     Json variables = read_reasoning(reader);
     if (reader.failed()) return reader.take_error();
-    Result<Turns> turns = read_input(reader);
-    if (!turns) return std::move(turns).error();
-    Result<Conversation> read = read_turns(*turns, *request.model, request.tools);
-    if (!read) return std::move(read).error();
-    Conversation conversation = *std::move(read);
-    conversation.variables = std::move(variables);
-    request.prompt = std::move(conversation);
+    if (Status done = take_turns(read_input(reader), std::move(variables), request); !done) return done.error();
     request.echoed = echo_of(body);
     return request;
 }
