@@ -34,4 +34,13 @@ SequenceView Sequence::view() const noexcept {
             .score = request.score_prompt};
 }
 
+Event Sequence::about(EventKind kind, Nanos time) const noexcept {
+    Event event;
+    event.kind = kind;
+    event.seq = request.seq;
+    event.request = request.request;
+    event.time = time;
+    return event;
+}
+
 }  // namespace cadans::sched

@@ -66,6 +66,8 @@ struct Sequence {
     /// Its next row brings its last token (or, with nothing to draw, ends it).
     bool about_to_end() const noexcept { return known_count() + 1 >= known_max && known_count() == computed + 1; }
     SequenceView view() const noexcept;
+    /// What is told of it.
+    Event about(EventKind kind, Nanos time) const noexcept;
 };
 
 }  // namespace cadans::sched
