@@ -1,4 +1,4 @@
-#include "sched/random_world.h"
+#include "sched/testing/random_world.h"
 
 #include <gtest/gtest.h>
 

@@ -16,8 +16,8 @@
 #include "sim/machine.h"
 #include "sim/modelled_executor.h"
 #include "sim/replay.h"
-#include "sim/storm.h"
 #include "sim/tape_reader.h"
+#include "sim/testing/storm.h"
 
 namespace cadans::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/storm.h"
+#include "sim/testing/storm.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "sim/storm.h"
+#include "sim/testing/storm.h"
 
 #include <algorithm>
 
