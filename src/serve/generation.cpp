@@ -16,13 +16,6 @@ double seconds_until(Nanos time) {
     return static_cast<double>(std::max<Nanos>(0, time - steady_now())) / kNanosPerSecond;
 }
 
-/// Mistral's templates take ids of nine characters and no others back.
-std::string fresh_call_id(CallStyle style) {
-    constexpr size_t kShort = 9;
-    const bool is_short = style == CallStyle::listed || style == CallStyle::named;
-    return is_short ? fresh_id("").substr(0, kShort) : fresh_id("call_");
-}
-
 Error ended_by_engine(FinishReason reason) {
     switch (reason) {
         case FinishReason::cancelled:
@@ -77,37 +70,14 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
     options.calls = request_.tools.choice != ToolChoice::none;
     options.shows_control = !sequences_.empty() && sequences_.front().constraint != nullptr;
     choices_.reserve(sequences_.size());
-    for (size_t i = 0; i < sequences_.size(); ++i) {
-        Choice choice{.seq = {},
-                      .prompt = &prompts_[i / request_.choices],
-                      .stream = {vocabulary, options},
-                      .pending = {},
-                      .calls = {},
-                      .embedding = sequences_[i].embedding,
-                      .call_ids = {},
-                      .reason = {}};
-        const bool has_form = request_.text_form.kind != TextForm::Kind::any;
-        if (request_.tools.choice != ToolChoice::none) choice.calls.emplace(request_.model->calls.style, has_form);
-        choice.pending.index = static_cast<uint32_t>(i);
-        if (request_.return_token_ids) choice.pending.prompt_ids = choice.prompt->ids;
-        if (request_.echo) echo_prompt(choice);
-        choices_.push_back(std::move(choice));
-    }
+    for (size_t i = 0; i < sequences_.size(); ++i)
+        choices_.emplace_back(request_, prompts_[i / request_.choices], static_cast<uint32_t>(i), options,
+                              sequences_[i].embedding);
 }
 
 Generation::~Generation() {
     stop_waiting();
     if (flights_ != nullptr) flights_->leave(*this);
-}
-
-void Generation::echo_prompt(Choice& choice) {
-    choice.pending.content = choice.prompt->echo;
-    choice.base_characters = count_characters(choice.prompt->echo);
-    if (!request_.logprobs) return;
-    ScoredToken first;
-    first.score.token = choice.prompt->ids.front();
-    first.scored = false;
-    choice.pending.scored.push_back(first);
 }
 
 Status Generation::start(Flights& flights, runtime::Inbox& inbox, ModelKeeper& keeper, Ledger ledger) {
@@ -227,7 +197,7 @@ void Generation::add_fields(HttpReply& reply) const {
     reply.fields.emplace_back("x-cadans-finish-ms", std::to_string(foreseen_->finish / 1000));
 }
 
-Generation::Choice* Generation::find(SeqId seq) noexcept {
+Choice* Generation::find(SeqId seq) noexcept {
     for (Choice& choice : choices_)
         if (choice.seq == seq) return &choice;
     return nullptr;
@@ -243,92 +213,29 @@ void Generation::on(const Event& event) {
     Choice* choice = find(event.seq);
     if (choice == nullptr) return;
     // What the engine drew after a stop string was found is nobody's.
-    if (choice->reason && event.kind != EventKind::finished) return;
+    if (choice->reason() && event.kind != EventKind::finished) return;
     record_.on(event);
     switch (event.kind) {
         case EventKind::step_share:
-            choice->prompt_computed = event.position;
-            choice->prompt_cached = event.cached;
-            choice->reuse_end = event.reuse_end;
-            choice->reuse_position = event.reuse_position;
+            choice->read(event);
             if (!prefill_begin_) prefill_begin_ = event.begin;
             progress_due_ = true;
             break;
         case EventKind::token:
             if (!text_begin_) text_begin_ = steady_now();
-            on_token(*choice, event);
+            if (!choice->take(event)) break;
+            record_.closed(choice->seq);
+            inbox_->cancel(choice->seq);
             break;
         case EventKind::prompt_score:
-            if (event.position == choice->pending.scored.size() && event.position < choice->prompt->offsets.size())
-                choice->pending.scored.push_back({event.score, choice->prompt->offsets[event.position], true});
+            choice->score_prompt(event);
             break;
         case EventKind::finished:
-            on_finished(*choice, event);
+            if (choice->reason()) break;
+            if (!choice->end(event.reason) && !failure_) failure_ = ended_by_engine(event.reason);
             break;
         default:
             break;
-    }
-}
-
-void Generation::on_token(Choice& choice, const Event& event) {
-    const TokenId token = event.score.token;
-    ++choice.tokens;
-    ++choice.unflushed_tokens;
-    if (request_.return_token_ids) choice.pending.ids.push_back(token);
-    if (request_.logprobs)
-        choice.pending.scored.push_back({event.score, choice.base_characters + choice.stream.characters(), true});
-    // The end token is an event and a count, never text.
-    if (request_.model->tokenizer->vocabulary().ends_generation(token) && !request_.ignore_eos) return;
-    if (std::find(request_.stop_tokens.begin(), request_.stop_tokens.end(), token) != request_.stop_tokens.end())
-        return;
-    TextDelta delta = choice.stream.push(token);
-    const bool stopped = delta.stopped;
-    if (stopped) choice.pending.stopped_by = request_.stop[delta.which];
-    take_text(choice, std::move(delta));
-    if (!stopped) return;
-    choice.reason = FinishReason::stop;
-    record_.closed(choice.seq);
-    take_text(choice, choice.stream.finish(false), true);
-    inbox_->cancel(choice.seq);
-}
-
-void Generation::on_finished(Choice& choice, const Event& event) {
-    if (choice.reason) return;
-    choice.reason = event.reason;
-    if (event.reason != FinishReason::stop && event.reason != FinishReason::length) {
-        if (!failure_) failure_ = ended_by_engine(event.reason);
-        return;
-    }
-    take_text(choice, choice.stream.finish(event.reason == FinishReason::length), true);
-}
-
-void Generation::take_text(Choice& choice, TextDelta delta, bool last) {
-    choice.pending.reasoning += delta.reasoning;
-    if (!choice.calls) {
-        choice.pending.content += delta.content;
-        return;
-    }
-    take_calls(choice, choice.calls->push(delta.content));
-    if (last) take_calls(choice, choice.calls->finish());
-}
-
-void Generation::take_calls(Choice& choice, ReadText read) {
-    choice.pending.content += read.content;
-    for (CallPiece& piece : read.calls) {
-        if (piece.first) choice.call_ids.push_back(fresh_call_id(request_.model->calls.style));
-        choice.pending.called = piece.last;  // what is cut is no call: a client would act on half its arguments
-        std::vector<CallText>& calls = choice.pending.calls;
-        if (!calls.empty() && calls.back().index == piece.index) {
-            calls.back().arguments += piece.arguments;
-            calls.back().last = piece.last;
-            continue;
-        }
-        choice.pending.calls.push_back({.index = piece.index,
-                                        .id = choice.call_ids[piece.index],
-                                        .name = std::move(piece.name),
-                                        .arguments = std::move(piece.arguments),
-                                        .first = piece.first,
-                                        .last = piece.last});
     }
 }
 
@@ -339,23 +246,15 @@ void Generation::settled() {
 
 void Generation::write_ready(std::string& out) {
     for (Choice& choice : choices_) {
-        ChoiceText& pending = choice.pending;
-        const bool waits_for_scores = choice.tokens == 0 && !choice.reason;  // an echo comes with its scores
-        if (!pending.has_text() || waits_for_scores) continue;
-        writer_->text(out, pending);
-        pending.content.clear();
-        pending.reasoning.clear();
-        pending.calls.clear();
-        pending.ids.clear();
-        pending.scored.clear();
-        pending.first = false;
-        choice.in_flush = true;
+        if (!choice.has_piece()) continue;
+        writer_->text(out, choice.pending());
+        choice.shown();
     }
     if (!out.empty()) return;
     // The last finish waits for write_end(): the figures ride in it.
     for (Choice& choice : choices_) {
-        if (!choice.reason || choice.finish_written || open_finishes() <= 1 || failure_) continue;
-        writer_->finish(out, choice.pending, *choice.reason, nullptr);
+        if (!choice.reason() || choice.finish_written || open_finishes() <= 1 || failure_) continue;
+        writer_->finish(out, choice.pending(), *choice.reason(), nullptr);
         choice.finish_written = true;
     }
     if (out.empty() && request_.include_progress && progress_due_) write_progress(out);
@@ -367,10 +266,10 @@ void Generation::write_progress(std::string& out) {
     Progress progress;
     bool words = false;
     for (const Choice& choice : choices_) {
-        progress.total += static_cast<uint32_t>(choice.prompt->ids.size());
-        progress.computed += choice.prompt_computed;
-        progress.cached += choice.prompt_cached;
-        words = words || choice.tokens > 0;
+        progress.total += choice.prompt_tokens();
+        progress.computed += choice.reading().computed;
+        progress.cached += choice.reading().cached;
+        words = words || choice.tokens() > 0;
     }
     if (words) return;
     if (prefill_begin_) {
@@ -411,11 +310,10 @@ void Generation::foretell(Progress& progress) const {
 
 void Generation::flushed(Nanos begin, Nanos end, bool waited) {
     for (Choice& choice : choices_) {
-        if (!choice.in_flush) continue;
-        record_.flushed(choice.seq, choice.unflushed_tokens, end);
-        ledger_->board.flushed(record_.request(), choice.unflushed_tokens, end, ledger_->metrics.stall_limit());
-        choice.unflushed_tokens = 0;
-        choice.in_flush = false;
+        if (!choice.in_flush()) continue;
+        const uint32_t tokens = choice.flushed();
+        record_.flushed(choice.seq, tokens, end);
+        ledger_->board.flushed(record_.request(), tokens, end, ledger_->metrics.stall_limit());
     }
     note_text(waited ? begin : end);
     if (waited) record_.waited_for_client({begin, end});
@@ -435,17 +333,17 @@ size_t Generation::open_finishes() const noexcept {
 bool Generation::complete() const noexcept {
     if (failure_) return true;
     const bool ended =
-        std::all_of(choices_.begin(), choices_.end(), [](const Choice& choice) { return choice.reason.has_value(); });
+        std::all_of(choices_.begin(), choices_.end(), [](const Choice& choice) { return choice.reason().has_value(); });
     if (!ended || !request_.stream) return ended;
     return open_finishes() == 1 && std::all_of(choices_.begin(), choices_.end(),
-                                               [](const Choice& choice) { return !choice.pending.has_text(); });
+                                               [](const Choice& choice) { return !choice.pending().has_text(); });
 }
 
 metrics::Outcome Generation::outcome() const noexcept {
     if (failure_) return metrics::Outcome::error;
     if (request_.embedding) return metrics::Outcome::stop;  // nothing was cut
     for (const Choice& choice : choices_)
-        if (choice.reason == FinishReason::length) return metrics::Outcome::length;
+        if (choice.reason() == FinishReason::length) return metrics::Outcome::length;
     return metrics::Outcome::stop;
 }
 
@@ -458,7 +356,7 @@ void Generation::write_end(std::string& out) {
     for (Choice& choice : choices_) {
         if (choice.finish_written) continue;
         choice.finish_written = true;
-        writer_->finish(out, choice.pending, *choice.reason, &closing);
+        writer_->finish(out, choice.pending(), *choice.reason(), &closing);
     }
     writer_->end(out, closing);
 }
@@ -472,9 +370,8 @@ HttpReply Generation::reply() {
     std::vector<ChoiceText> texts;
     std::vector<FinishReason> reasons;
     for (Choice& choice : choices_) {
-        if (choice.embedding != nullptr) choice.pending.embedding = choice.embedding->vector;
-        texts.push_back(std::move(choice.pending));
-        reasons.push_back(*choice.reason);
+        texts.push_back(choice.take_whole());
+        reasons.push_back(*choice.reason());
     }
     HttpReply out;
     add_fields(out);

@@ -10,15 +10,14 @@
 #include "metrics/metrics.h"
 #include "metrics/request_record.h"
 #include "serve/admission.h"
+#include "serve/choice.h"
 #include "serve/dialects/answer_writer.h"
 #include "serve/flights.h"
-#include "serve/forms/call_reader.h"
 #include "serve/http/http_message.h"
 #include "serve/models/model_keeper.h"
 #include "serve/record/archive.h"
 #include "serve/record/live_board.h"
 #include "serve/record/span_exporter.h"
-#include "serve/token_stream.h"
 
 namespace cadans::serve {
 
@@ -84,35 +83,11 @@ class Generation final : public EventListener, public ModelWaiter {
     void refused(const Error& error, Nanos now) override;
 
   private:
-    struct Choice {
-        SeqId seq{};
-        const AdmittedPrompt* prompt = nullptr;
-        TokenStream stream;
-        ChoiceText pending;
-        std::optional<CallReader> calls;  ///< where tools may be called
-        std::shared_ptr<Embedding> embedding;
-        std::vector<std::string> call_ids;
-        uint32_t base_characters = 0;  // of the echoed prompt
-        uint32_t tokens = 0;
-        uint32_t unflushed_tokens = 0;
-        uint32_t prompt_computed = 0, prompt_cached = 0;
-        ReuseEnd reuse_end = ReuseEnd::whole;
-        uint32_t reuse_position = 0;
-        std::optional<FinishReason> reason;
-        bool in_flush = false;
-        bool finish_written = false;
-    };
-
     Status submit(Stay stay);
     void load_is_over(Nanos now);
     bool stop_waiting();
     Choice* find(SeqId seq) noexcept;
     void foretell(Progress& progress) const;
-    void on_token(Choice& choice, const Event& event);
-    void on_finished(Choice& choice, const Event& event);
-    void take_text(Choice& choice, TextDelta delta, bool last = false);
-    void take_calls(Choice& choice, ReadText read);
-    void echo_prompt(Choice& choice);
     void write_progress(std::string& out);
     void note_text(Nanos now);
     size_t open_finishes() const noexcept;

@@ -16,10 +16,10 @@ constexpr size_t kHoldersShown = 4;
 // Of the first choice: the others find what it leaves.
 std::optional<CacheMiss> Generation::cache_miss() const {
     const Choice& first = choices_.front();
-    if (first.reuse_end == ReuseEnd::whole) return std::nullopt;
-    CacheMiss miss{name(first.reuse_end), first.reuse_position, {}};
-    const std::span<const TokenId> ids = first.prompt->ids;
-    const size_t begin = std::min<size_t>(first.reuse_position, ids.size());
+    if (first.reading().reuse_end == ReuseEnd::whole) return std::nullopt;
+    CacheMiss miss{name(first.reading().reuse_end), first.reading().reuse_position, {}};
+    const std::span<const TokenId> ids = first.prompt().ids;
+    const size_t begin = std::min<size_t>(first.reading().reuse_position, ids.size());
     const size_t count = std::min<size_t>(kMissTokensShown, ids.size() - begin);
     miss.text = text::detokenize(request_.model->tokenizer->vocabulary(), ids.subspan(begin, count),
                                  {.skip_control = false, .at_start = begin == 0});
@@ -40,8 +40,8 @@ Closing Generation::close(metrics::Outcome outcome) {
     closing.timings = metrics::timings_of(record_);
     closing.durations = metrics::ollama_durations_of(record_);
     for (const Choice& choice : choices_) {
-        closing.completion_tokens += choice.tokens;
-        if (const std::optional<uint32_t> thinking = choice.stream.reasoning_tokens())
+        closing.completion_tokens += choice.tokens();
+        if (const std::optional<uint32_t> thinking = choice.thinking_tokens())
             closing.reasoning_tokens = closing.reasoning_tokens.value_or(0) + *thinking;
     }
     if (request_.tools.choice != ToolChoice::none || request_.text_form.kind != TextForm::Kind::any)
@@ -139,8 +139,8 @@ uint32_t Generation::stalls() const {
 /// Whole pages of the first prompt stay behind for the next that begins alike, once it has been read.
 std::optional<uint32_t> Generation::remembered_tokens() const {
     const Choice& first = choices_.front();
-    const auto tokens = static_cast<uint32_t>(first.prompt->ids.size());
-    if (first.reuse_end == ReuseEnd::off || !request_.cache_prompt || first.prompt_computed < tokens)
+    const uint32_t tokens = first.prompt_tokens();
+    if (first.reading().reuse_end == ReuseEnd::off || !request_.cache_prompt || first.reading().computed < tokens)
         return std::nullopt;
     const uint32_t whole = tokens / kPageTokens * kPageTokens;
     return whole > 0 ? std::optional(whole) : std::nullopt;

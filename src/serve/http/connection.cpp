@@ -1,10 +1,5 @@
 #include "serve/http/connection.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
-#include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
@@ -25,23 +20,8 @@ namespace http = boost::beast::http;
 namespace {
 
 constexpr auto kResult = asio::as_tuple(asio::use_awaitable);
-constexpr size_t kPipelineBytes = 64 << 10;  // read ahead while a request is served; beyond it we stop looking
 constexpr Nanos kFeedEvery = kNanosPerSecond / 4;
 constexpr size_t kInlineBody = 32 << 10;  // larger bodies are parsed on the text thread
-
-std::chrono::nanoseconds span(Nanos nanos) { return std::chrono::nanoseconds(nanos); }
-
-// A peer that vanished without a word is found within 30 seconds.
-void keep_alive(int socket) {
-    const auto set = [&](int level, int name, int value) {
-        (void)setsockopt(socket, level, name, &value, sizeof value);
-    };
-    set(SOL_SOCKET, SO_KEEPALIVE, 1);
-    set(IPPROTO_TCP, TCP_KEEPIDLE, 10);
-    set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
-    set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-    set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
-}
 
 bool is_malformed(const boost::system::error_code& error) {
     const bool of_http = error.category() == http::make_error_code(http::error::bad_chunk).category();
@@ -70,15 +50,7 @@ HttpRequest to_request(const http::request<http::string_body>& message) {
 }  // namespace
 
 Connection::Connection(Server::Core& core, asio::ip::tcp::socket socket)
-    : core_(core), socket_(std::move(socket)), deadline_(core.io), signal_(core.io) {
-    boost::system::error_code ignored;
-    socket_.non_blocking(true, ignored);
-    socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-    keep_alive(socket_.native_handle());
-    asio::ip::address address = socket_.local_endpoint(ignored).address();
-    if (address.is_v6() && address.to_v6().is_v4_mapped())
-        address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
-    local_address_ = address.to_string();
+    : core_(core), line_(std::make_shared<Line>(core.io, std::move(socket))), local_address_(line_->local_address()) {
     core_.connections.insert(this);
 }
 
@@ -107,18 +79,13 @@ asio::awaitable<void> Connection::run() {
         }
     } catch (...) {
     }
-    co_await stop_watching();
-    disarm();
-    boost::system::error_code ignored;
-    socket_.close(ignored);
+    co_await line_->stop_watching();
+    line_->close();
 }
 
 void Connection::close() {
-    closing_ = gone_ = true;
-    boost::system::error_code ignored;
-    socket_.close(ignored);
-    signal_.cancel();
-    disarm();
+    closing_ = true;
+    line_->close();
 }
 
 void Connection::close_when_idle() {
@@ -132,32 +99,31 @@ void Connection::fail_generation(const Error& error) {
 
 // False: nothing more comes, or what came was answered with a fault.
 asio::awaitable<bool> Connection::read_head(std::string& head) {
-    arm(buffer_.size() > 0 ? core_.options.limits.head : core_.options.limits.idle);
+    line_->arm(line_->buffer().size() > 0 ? core_.options.limits.head : core_.options.limits.idle);
     for (;;) {
-        std::string_view bytes(static_cast<const char*>(buffer_.data().data()), buffer_.size());
+        std::string_view bytes(static_cast<const char*>(line_->buffer().data().data()), line_->buffer().size());
         while (bytes.starts_with("\r\n")) {  // some clients end a body with a line of its own
-            buffer_.consume(2);
+            line_->buffer().consume(2);
             bytes.remove_prefix(2);
         }
         if (const auto fault = early_fault(bytes, core_.options.limits)) {
-            disarm();
+            line_->disarm();
             co_await send_fault(fault->status, fault->message);
             co_return false;
         }
         if (const size_t end = bytes.find("\r\n\r\n"); end != std::string_view::npos) {
-            disarm();
+            line_->disarm();
             head = bytes.substr(0, end + 4);
             co_return true;
         }
         const bool first = bytes.empty();
-        const auto [error, count] = co_await socket_.async_read_some(buffer_.prepare(16 << 10), kResult);
-        if (error) {
-            disarm();
-            if (timed_out_ && !first) co_await send_fault(408, "the header did not come in time");
+        const bool came = co_await line_->read_some();
+        if (!came) {
+            line_->disarm();
+            if (line_->timed_out() && !first) co_await send_fault(408, "the header did not come in time");
             co_return false;
         }
-        buffer_.commit(count);
-        if (first) arm(core_.options.limits.head);
+        if (first) line_->arm(core_.options.limits.head);
     }
 }
 
@@ -177,7 +143,7 @@ asio::awaitable<Connection::Next> Connection::serve_one(const std::string& head)
         co_await send_fault(too_large ? 413 : 400, too_large ? "the body is too large" : "this is not an HTTP request");
         co_return Next::close;
     }
-    buffer_.consume(used);
+    line_->buffer().consume(used);
     HttpRequest request = to_request(parser.get());
     request.accepted = accepted;
     request.id = fresh_id("req-");
@@ -192,7 +158,7 @@ asio::awaitable<Connection::Next> Connection::serve_one(const std::string& head)
         core_.gate.add_origin_fields(request, *refusal);
         const bool stays = keep && !has_body;
         const bool sent = co_await send_reply(request, *std::move(refusal), stays);
-        if (!stays) co_await linger();
+        if (!stays) co_await line_->linger();
         co_return sent&& stays ? Next::keep : Next::close;
     }
     if (has_body) {
@@ -202,13 +168,13 @@ asio::awaitable<Connection::Next> Connection::serve_one(const std::string& head)
             co_return Next::close;
         }
         if (!expect.empty() && !http_1_0_) co_await send("HTTP/1.1 100 Continue\r\n\r\n");
-        arm(core_.options.limits.body);
-        const auto [failure, count] = co_await http::async_read(socket_, buffer_, parser, kResult);
-        disarm();
+        line_->arm(core_.options.limits.body);
+        const auto [failure, count] = co_await http::async_read(line_->socket(), line_->buffer(), parser, kResult);
+        line_->disarm();
         if (failure) {
             if (failure == http::error::body_limit)
                 co_await send_fault(413, "the body is too large");
-            else if (timed_out_)
+            else if (line_->timed_out())
                 co_await send_fault(408, "the body did not come in time");
             else if (is_malformed(failure))
                 co_await send_fault(400, "the body's chunks are malformed");
@@ -238,7 +204,7 @@ asio::awaitable<Connection::Next> Connection::answer(HttpRequest request, bool k
     }
     if (const auto* preload = std::get_if<std::unique_ptr<Preload>>(&opened)) {
         const Next next = co_await wait_and_reply(request, **preload, keep);
-        co_return gone_ ? Next::close : next;
+        co_return line_->gone() ? Next::close : next;
     }
     const std::unique_ptr<Generation> generation = std::get<std::unique_ptr<Generation>>(std::move(opened));
     request.id = generation->id();
@@ -251,16 +217,16 @@ asio::awaitable<Connection::Next> Connection::answer(HttpRequest request, bool k
         co_return sent&& keep ? Next::keep : Next::close;
     }
     generation_ = generation.get();
-    generation->on_change = [this] { signal_.cancel(); };
-    watch();
+    generation->on_change = [this] { line_->wake(); };
+    line_->watch();
     Next next = Next::close;
     if (generation->streams())
         next = co_await stream(request, *generation, keep);
     else
         next = co_await wait_and_reply(request, *generation, keep);
     generation_ = nullptr;
-    co_await stop_watching();
-    co_return gone_ ? Next::close : next;
+    co_await line_->stop_watching();
+    co_return line_->gone() ? Next::close : next;
 }
 
 // Small bodies are read here and now; a large one, or one with a grammar to compile, must not hold up everybody's
@@ -281,10 +247,10 @@ asio::awaitable<Made> Connection::make_on(asio::thread_pool& thread, std::functi
         Made result = make();
         asio::post(core_.io, [&made, self = std::move(self), result = std::move(result)]() mutable {
             made.emplace(std::move(result));
-            self->signal_.cancel();
+            self->line_->wake();
         });
     });
-    while (!made) co_await wait(kNanosPerSecond);
+    while (!made) co_await line_->wait(kNanosPerSecond);
     co_return *std::move(made);
 }
 
@@ -301,7 +267,7 @@ asio::awaitable<Connection::Next> Connection::stream(const HttpRequest& request,
     const Nanos every = core_.options.comment_every > 0 ? core_.options.comment_every : 3600 * kNanosPerSecond;
     Nanos last_sent = steady_now();
     std::string out;
-    while (sent && !gone_) {
+    while (sent && !line_->gone()) {
         out.clear();
         generation.write_ready(out);
         const bool ending = out.empty() && generation.complete();
@@ -311,7 +277,7 @@ asio::awaitable<Connection::Next> Connection::stream(const HttpRequest& request,
         else if (out.empty() && now - last_sent >= every)
             generation.write_idle(out);
         if (out.empty()) {
-            co_await wait(last_sent + every - now);
+            co_await line_->wait(last_sent + every - now);
             continue;
         }
         std::string bytes = http_1_0_ ? out : chunk(out);
@@ -333,22 +299,22 @@ asio::awaitable<Connection::Next> Connection::stream(const HttpRequest& request,
     std::string head = reply_head(shape, request.id, false) + "\r\n";
     bool sent = co_await send(head);
     if (request.method == "HEAD") co_return Next::close;
-    watch();
+    line_->watch();
     std::string out;
-    while (sent && !gone_ && !closing_) {
+    while (sent && !line_->gone() && !closing_) {
         out.clear();
         feed.write(out);
         sent = co_await send(out);
-        if (sent && !gone_ && !closing_) co_await wait(kFeedEvery);
+        if (sent && !line_->gone() && !closing_) co_await line_->wait(kFeedEvery);
     }
-    co_await stop_watching();
+    co_await line_->stop_watching();
     co_return Next::close;
 }
 
 asio::awaitable<Connection::Next> Connection::wait_and_reply(const HttpRequest& request, Generation& generation,
                                                              bool keep) {
-    while (!generation.complete() && !gone_) co_await wait(3600 * kNanosPerSecond);
-    if (gone_) {
+    while (!generation.complete() && !line_->gone()) co_await line_->wait(3600 * kNanosPerSecond);
+    if (line_->gone()) {
         generation.abandon();
         co_return Next::close;
     }
@@ -359,12 +325,12 @@ asio::awaitable<Connection::Next> Connection::wait_and_reply(const HttpRequest& 
 }
 
 asio::awaitable<Connection::Next> Connection::wait_and_reply(const HttpRequest& request, Preload& preload, bool keep) {
-    preload.on_change = [this] { signal_.cancel(); };
-    watch();
+    preload.on_change = [this] { line_->wake(); };
+    line_->watch();
     preload.begin(*core_.keeper);
-    while (!preload.over() && !gone_) co_await wait(3600 * kNanosPerSecond);
-    co_await stop_watching();
-    if (gone_) co_return Next::close;
+    while (!preload.over() && !line_->gone()) co_await line_->wait(3600 * kNanosPerSecond);
+    co_await line_->stop_watching();
+    if (line_->gone()) co_return Next::close;
     HttpReply reply = preload.reply();
     core_.gate.add_origin_fields(request, reply);
     const bool sent = co_await send_reply(request, std::move(reply), keep);
@@ -389,91 +355,12 @@ asio::awaitable<void> Connection::send_fault(int status, std::string_view messag
     HttpRequest request;
     request.id = fresh_id("req-");
     const bool sent = co_await send_reply(request, std::move(reply), false);
-    if (sent) co_await linger();
+    if (sent) co_await line_->linger();
 }
 
-// Closing with unread bytes would reset the line and take the reply with it.
-asio::awaitable<void> Connection::linger() {
-    boost::system::error_code ignored;
-    socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
-    std::array<char, 16 << 10> waste{};
-    arm(2 * kNanosPerSecond);
-    for (size_t read = 0; read < (32 << 20);) {
-        const auto [error, count] = co_await socket_.async_read_some(asio::buffer(waste), kResult);
-        if (error) break;
-        read += count;
-    }
-    disarm();
-}
-
-// Most replies fit the socket's buffer: then nothing waits, and the time of the flush is that of the call.
 asio::awaitable<bool> Connection::send(std::string_view bytes, bool* waited) {
-    while (!bytes.empty()) {
-        boost::system::error_code error;
-        size_t count = socket_.write_some(asio::buffer(bytes), error);
-        if (error == asio::error::would_block) {
-            if (waited != nullptr) *waited = true;
-            if (gone_) co_return false;
-            arm(core_.options.limits.write);
-            const auto [failure, taken] = co_await socket_.async_write_some(asio::buffer(bytes), kResult);
-            disarm();
-            if (failure) co_return false;
-            count = taken;
-        } else if (error) {
-            co_return false;
-        }
-        bytes.remove_prefix(count);
-    }
-    co_return true;
-}
-
-asio::awaitable<void> Connection::wait(Nanos at_most) {
-    signal_.expires_after(span(std::max<Nanos>(at_most, 0)));
-    co_await signal_.async_wait(kResult);
-}
-
-void Connection::watch() {
-    want_watch_ = true;
-    if (watching_ || gone_ || buffer_.size() >= kPipelineBytes) return;
-    watching_ = true;
-    socket_.async_read_some(buffer_.prepare(4096),
-                            [self = shared_from_this()](boost::system::error_code error, size_t count) {
-                                self->watching_ = false;
-                                if (!error) {
-                                    self->buffer_.commit(count);
-                                    if (self->want_watch_) self->watch();
-                                } else if (error != asio::error::operation_aborted || self->want_watch_) {
-                                    self->gone_ = true;
-                                    boost::system::error_code ignored;
-                                    self->socket_.cancel(ignored);  // a write that waits for this client
-                                }
-                                if (!self->watching_) self->signal_.cancel();
-                            });
-}
-
-asio::awaitable<void> Connection::stop_watching() {
-    want_watch_ = false;
-    if (!watching_) co_return;
-    boost::system::error_code ignored;
-    socket_.cancel(ignored);
-    while (watching_) co_await wait(kNanosPerSecond);
-}
-
-void Connection::arm(Nanos limit) {
-    timed_out_ = false;
-    const uint64_t turn = ++deadline_turn_;
-    deadline_.expires_after(span(limit));
-    deadline_.async_wait([self = shared_from_this(), turn](boost::system::error_code error) {
-        if (error || turn != self->deadline_turn_) return;
-        self->timed_out_ = true;
-        boost::system::error_code ignored;
-        self->socket_.cancel(ignored);
-    });
-}
-
-void Connection::disarm() {
-    ++deadline_turn_;
-    deadline_.cancel();
+    const bool sent = co_await line_->send(bytes, core_.options.limits.write, waited);
+    co_return sent;
 }
 
 }  // namespace cadans::serve

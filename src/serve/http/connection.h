@@ -1,16 +1,15 @@
-// One client's line: requests in, replies out, in order. Private to the server.
+// One client's connection: requests in, replies out, in order. Private to the server.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "serve/http/line.h"
 #include "serve/http/server_core.h"
 
 namespace cadans::serve {
@@ -43,23 +42,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
     boost::asio::awaitable<Opened> open(const HttpRequest& request);
     template <class Made>
     boost::asio::awaitable<Made> make_on(boost::asio::thread_pool& thread, std::function<Made()> make);
-    boost::asio::awaitable<void> wait(Nanos at_most);
-    boost::asio::awaitable<void> linger();
-
-    void watch();  ///< notices that the client leaves
-    boost::asio::awaitable<void> stop_watching();
-    void arm(Nanos span);  ///< the current socket operation is cancelled after it
-    void disarm();
 
     Server::Core& core_;
-    boost::asio::ip::tcp::socket socket_;
+    std::shared_ptr<Line> line_;
     std::string local_address_;
-    boost::beast::flat_buffer buffer_;  ///< came in, not read yet
-    boost::asio::steady_timer deadline_, signal_;
-    uint64_t deadline_turn_ = 0;
-    bool timed_out_ = false;
-    bool watching_ = false, want_watch_ = false;
-    bool gone_ = false, closing_ = false, serving_ = false, http_1_0_ = false;
+    bool closing_ = false, serving_ = false, http_1_0_ = false;
     Generation* generation_ = nullptr;
 };
 
