@@ -2,12 +2,13 @@
 
 The rule: the 99th percentile of all gaps is within the SLO and the median wait before the first row within 2 s.  The SLO is 5 x
 (strict) and 25 x (relaxed) the isolated decode step.  In the simulator: three traces under the built-in table of a 1B model on two
-cores.  On the real server, at small scale: SmolLM2 under Poisson arrivals of prompts and answers drawn from the first of these
-traces, each a quarter as long, the rate found by bisection; a rate keeps the rule if it does so in a run of its own.  Sarathi-Serve
+cores, the first rows of each.  On the real server, at small scale: SmolLM2 under Poisson arrivals of prompts and answers of the first of
+these traces, each a quarter as long, the rate found by bisection; a rate keeps the rule if it does so in a run of its own.  Sarathi-Serve
 publishes 2.6 to 5.6 times the capacity of prefill-first schedulers (OSDI 2024).  The figures are ratios to report; what must hold is
-that no baseline serves more than cadence.
+that no baseline serves more than cadence, as near as rates are known.
 """
 import csv
+import itertools
 import json
 import os
 import pathlib
@@ -22,24 +23,34 @@ NAMES = {"conversation": "AzureLLMInferenceTrace_conv.csv", "code": "AzureLLMInf
          "arXiv": "arxiv_summarization_stats_llama2_tokenizer_filtered_v2.csv"}
 POLICIES = ["cadence", "prefill-first", "static-chunk"]
 WAIT = 2.0            # seconds, median
-REQUESTS = int(os.environ.get("CADANS_CAPACITY_REQUESTS", "60"))
-GRAIN = 1.15          # the bisection ends when the bounds are this near
+ROWS = 4000           # of each trace, for the simulator
+REQUESTS = int(os.environ.get("CADANS_CAPACITY_REQUESTS", "40"))
+GRAIN = 1.2           # the bisection ends when the bounds are this near
+
+
+def first_rows(file, folder):
+    """A trace of its own: the simulator plays all of one at every rate that it tries."""
+    part = pathlib.Path(folder) / file
+    with open(TRACES / file) as whole:
+        part.write_text("".join(itertools.islice(whole, ROWS + 1)))   # and the names of the columns
+    return part
 
 
 def simulated(evidence, slo):
-    for name, file in NAMES.items():
-        done = run("simulate", "--trace", TRACES / file, "--rate", 0.02, "--capacity", "--slo", slo, "--policy", ",".join(POLICIES), "--json",
-                   timeout=3600)
-        evidence.require(done.returncode == 0, f"{name}: {done.stderr[-200:]}")
-        rates = {record["policy"]: record["capacity_rps"] for record in json.loads(done.stdout)}
-        compare(evidence, f"simulated, {name}, {slo}", rates)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, file in NAMES.items():
+            done = run("simulate", "--trace", first_rows(file, folder), "--rate", 0.02, "--capacity", "--slo", slo, "--policy", ",".join(POLICIES),
+                       "--json", timeout=3600)
+            evidence.require(done.returncode == 0, f"{name}: {done.stderr[-200:]}")
+            rates = {record["policy"]: record["capacity_rps"] for record in json.loads(done.stdout)}
+            compare(evidence, f"simulated, {name}, {slo}", rates)
 
 
-def compare(evidence, label, rates):
+def compare(evidence, label, rates, grain=1.0):
     ours = rates["cadence"]
     evidence.row(label, **{f"{p}_rps": r for p, r in rates.items()},
                  **{f"cadence_over_{p}": ours / r if r else "no rate keeps the rule" for p, r in rates.items() if p != "cadence"})
-    evidence.require(all(ours >= r for r in rates.values()), f"{label}: a baseline serves more")
+    evidence.require(all(ours * grain >= r for r in rates.values()), f"{label}: a baseline serves more")
 
 
 def small_sizes():
@@ -55,9 +66,8 @@ def keeps(server, sizes, rate, slo):
     return quantile(seen.gaps, 0.99) <= slo and quantile(seen.waits, 0.5) <= WAIT
 
 
-def largest_rate(server, sizes, slo):
-    low, high = 0.0, 0.0
-    rate = 2.0
+def largest_rate(server, sizes, slo, guess):
+    low, high, rate = 0.0, 0.0, guess
     while not (low and high):
         if keeps(server, sizes, rate, slo):
             low, rate = rate, rate * 2
@@ -89,8 +99,8 @@ def real(evidence):
             if policy == "static-chunk":
                 flags += ["--prefill-chunk", budget(model, times * step)]
             with Server(model, "--speculate", "off", *flags) as server:
-                rates[policy] = largest_rate(server, sizes, times * step)
-        compare(evidence, f"real, SmolLM2, conversation, {slo}", rates)
+                rates[policy] = largest_rate(server, sizes, times * step, rates.get("cadence") or 1.0)
+        compare(evidence, f"real, SmolLM2, conversation, {slo}", rates, GRAIN)
 
 
 def budget(model, slo):
