@@ -30,15 +30,22 @@ constexpr uint16_t kClasses = (63 - kPartBits + 1) << kPartBits;  ///< of 63-bit
 
 }  // namespace
 
+void GapCounts::count(uint16_t number, uint64_t more) {
+    count_ += more;
+    auto at = counts_.end();
+    if (!counts_.empty() && counts_.back().first >= number)  // most come in order
+        at = std::ranges::lower_bound(counts_, number, {}, &std::pair<uint16_t, uint64_t>::first);
+    if (at == counts_.end() || at->first != number) at = counts_.insert(at, {number, 0});
+    at->second += more;
+}
+
 void GapCounts::add(Nanos gap) {
-    counts_[class_of(gap)]++;
-    count_++;
+    count(class_of(gap), 1);
     max_ = std::max(max_, gap);
 }
 
 void GapCounts::add(const GapCounts& other) {
-    for (const auto& [number, count] : other.counts_) counts_[number] += count;
-    count_ += other.count_;
+    for (const auto& [number, times] : other.counts_) count(number, times);
     max_ = std::max(max_, other.max_);
 }
 
@@ -46,8 +53,8 @@ std::optional<Nanos> GapCounts::percentile(uint32_t percent) const {
     if (count_ == 0) return std::nullopt;
     const uint64_t rank = std::max<uint64_t>(1, (count_ * percent + 99) / 100);
     uint64_t seen = 0;
-    for (const auto& [number, count] : counts_) {
-        seen += count;
+    for (const auto& [number, times] : counts_) {
+        seen += times;
         if (seen >= rank) return std::min(end_of(number), max_);
     }
     return max_;
@@ -56,7 +63,7 @@ std::optional<Nanos> GapCounts::percentile(uint32_t percent) const {
 std::string GapCounts::text() const {
     if (count_ == 0) return {};
     std::string out = std::to_string(max_);
-    for (const auto& [number, count] : counts_) out += ' ' + std::to_string(number) + ':' + std::to_string(count);
+    for (const auto& [number, times] : counts_) out += ' ' + std::to_string(number) + ':' + std::to_string(times);
     return out;
 }
 
@@ -73,10 +80,9 @@ GapCounts GapCounts::of(std::string_view text) {
     if (text.empty() || !take(max) || max > static_cast<uint64_t>(INT64_MAX)) return {};
     out.max_ = static_cast<Nanos>(max);
     while (at < end) {
-        uint64_t number = 0, count = 0;
-        if (*at++ != ' ' || !take(number) || number >= kClasses || at == end || *at++ != ':' || !take(count)) return {};
-        out.counts_[static_cast<uint16_t>(number)] += count;
-        out.count_ += count;
+        uint64_t number = 0, times = 0;
+        if (*at++ != ' ' || !take(number) || number >= kClasses || at == end || *at++ != ':' || !take(times)) return {};
+        out.count(static_cast<uint16_t>(number), times);
     }
     return out;
 }

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/units.h"
 
@@ -33,7 +34,9 @@ class GapCounts {
     static GapCounts of(std::string_view text);
 
   private:
-    std::map<uint16_t, uint64_t> counts_;
+    void count(uint16_t number, uint64_t more);
+
+    std::vector<std::pair<uint16_t, uint64_t>> counts_;  // by class, in order
     uint64_t count_ = 0;
     Nanos max_ = 0;
 };

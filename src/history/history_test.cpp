@@ -122,20 +122,60 @@ TEST(store, only_its_owner_may_read_the_file) {
     EXPECT_EQ(info.st_mode & 0777, 0600U);
 }
 
-TEST(store, rows_are_chosen_by_time_model_and_order) {
+std::string ids(const Result<std::span<const FinishedRequest>>& rows) {
+    std::string out;
+    for (const FinishedRequest& row : *rows) out += row.id.substr(9) + " ";
+    return out;
+}
+
+TEST(store, rows_are_chosen_by_time_and_model) {
     const Folder folder;
     auto store = open(folder.file());
     for (int i = 0; i < 10; i++) ASSERT_TRUE(store->add(request(i, kNow + i)));
-    const auto ids = [](const Result<std::vector<FinishedRequest>>& rows) {
-        std::string out;
-        for (const FinishedRequest& row : *rows) out += row.id.substr(9) + " ";
-        return out;
-    };
     EXPECT_EQ(ids(store->rows({kNow + 2, kNow + 5, ""}, 10)), "2 3 4 ");
     EXPECT_EQ(ids(store->rows({kNow, kNow + 100, ""}, 3)), "7 8 9 ");
-    EXPECT_EQ(ids(store->first_rows({kNow, kNow + 100, ""}, Order::newest, 2)), "9 8 ");
-    EXPECT_EQ(ids(store->first_rows({kNow, kNow + 7, "even"}, Order::slowest, 2)), "6 4 ");
+    EXPECT_EQ(ids(store->rows({kNow, kNow + 7, "even"}, 2)), "4 6 ");
     EXPECT_EQ(ids(store->rows({kNow, kNow + 100, "neither"}, 3)), "");
+    const auto newest = store->newest_rows(2);
+    EXPECT_EQ(newest->front().id + newest->back().id, "chatcmpl-9chatcmpl-8");
+}
+
+TEST(store, rows_in_memory_are_those_of_the_file) {
+    const Folder folder;
+    auto store = open(folder.file());
+    ASSERT_TRUE(store->add(request(1, kNow)));
+    EXPECT_EQ(ids(store->rows({}, 10)), "1 ");  // from now on they are in memory
+    ASSERT_TRUE(store->add(request(3, kNow + 20)));
+    ASSERT_TRUE(store->add(request(2, kNow + 10)));  // ended later, came earlier
+    EXPECT_EQ(ids(store->rows({}, 10)), "1 2 3 ");
+    FinishedRequest again = request(2, kNow + 30);
+    again.record = "a record";
+    ASSERT_TRUE(store->add(again));
+    EXPECT_EQ(ids(store->rows({}, 10)), "1 3 2 ");
+    EXPECT_EQ(store->rows({}, 10)->back().record, "");
+    {
+        auto other = open(folder.file());
+        ASSERT_TRUE(other->add(request(4, kNow + 40)));
+    }
+    EXPECT_EQ(ids(store->rows({}, 10)), "1 3 2 4 ") << "what another process has added";
+    ASSERT_TRUE(store->prune(kNow + 10 + 30 * kDayMs));
+    EXPECT_EQ(ids(store->rows({}, 10)), "3 2 4 ") << "what is too old";
+}
+
+TEST(kept_rows, are_forgotten_when_nobody_asks) {
+    KeptRows kept;
+    kept.load({request(0, kNow)});
+    for (uint32_t i = 0; i < KeptRows::kForgottenAfter; i++) kept.add(request(1, kNow + 1));
+    EXPECT_EQ(kept.of({}, 10).size(), 2U);
+    for (uint32_t i = 0; i <= KeptRows::kForgottenAfter; i++) kept.add(request(1, kNow + 1));
+    EXPECT_FALSE(kept.loaded());
+}
+
+TEST(summary, first_rows_are_the_newest_or_the_slowest) {
+    const std::vector<FinishedRequest> rows = {request(7), request(9), request(8)};
+    EXPECT_EQ(first_rows(rows, Order::newest, 2)[0]->id, "chatcmpl-8");
+    EXPECT_EQ(first_rows(rows, Order::newest, 2).size(), 2U);
+    EXPECT_EQ(first_rows(rows, Order::slowest, 9)[0]->id, "chatcmpl-9");
 }
 
 TEST(store, a_record_outlives_the_kill_of_its_process) {

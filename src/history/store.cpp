@@ -12,9 +12,10 @@ namespace cadans::history {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kVersion = 1;            ///< of the table; PRAGMA user_version
-constexpr int kPatienceMs = 2000;      ///< with another process that writes
-constexpr uint32_t kPruneEvery = 128;  ///< adds
+constexpr int kVersion = 1;              ///< of the table; PRAGMA user_version
+constexpr int kPatienceMs = 2000;        ///< with another process that writes
+constexpr uint32_t kPruneEvery = 128;    ///< adds
+constexpr uint64_t kMostKept = 200'000;  ///< rows in memory
 constexpr int64_t kDayMs = 86'400'000;
 constexpr uint32_t kGivenUpShare = 20;  ///< of the records, beyond the size limit: a twentieth at a time
 
@@ -147,6 +148,8 @@ struct Store::Database {
 
     ~Database() { sqlite3_close_v2(handle); }
 
+    int changes() { return sqlite3_changes(handle); }
+
     int run(const char* sql) { return sqlite3_exec(handle, sql, nullptr, nullptr, nullptr); }
 
     int64_t number(const std::string& sql) {
@@ -236,6 +239,7 @@ Status Store::add(const FinishedRequest& r) {
         insert.text(r.gaps.text()).text(r.record);
         if (insert.step() != SQLITE_DONE) return database_->trouble(path_, "could not take a record");
     }
+    kept_.add(r);
     if (++adds_ % kPruneEvery == 0) return prune(r.unix_ms);
     return Ok{};
 }
@@ -256,26 +260,28 @@ Result<std::string> Store::newest() {
     return database_->trouble(path_, "could not be read");
 }
 
-Result<std::vector<FinishedRequest>> Store::rows(const Span& span, uint64_t most) {
-    auto found = first_rows(span, Order::newest, most);
-    if (found) std::reverse(found->begin(), found->end());
-    return found;
-}
-
-Result<std::vector<FinishedRequest>> Store::first_rows(const Span& span, Order order, uint64_t most) {
-    const char* by =
-        order == Order::newest ? "unix_ms DESC, number DESC" : "COALESCE(ttft_ns, total_ns) DESC, number DESC";
+Result<std::vector<FinishedRequest>> Store::newest_rows(uint64_t most) {
     Statement select(database_->handle,
-                     fmt::format("SELECT {} FROM request WHERE unix_ms >= ? AND unix_ms < ? AND (? = '' OR model = ?) "
-                                 "ORDER BY {} LIMIT ?",
-                                 kFigures, by));
-    select.number(span.from_ms).number(span.to_ms).text(span.model).text(span.model);
+                     fmt::format("SELECT {} FROM request ORDER BY unix_ms DESC, number DESC LIMIT ?", kFigures));
     select.number(static_cast<int64_t>(std::min<uint64_t>(most, INT64_MAX)));
     std::vector<FinishedRequest> rows;
     int code = SQLITE_ROW;
     while ((code = select.step()) == SQLITE_ROW) rows.push_back(select.read_figures());
     if (code != SQLITE_DONE) return database_->trouble(path_, "could not be read");
     return rows;
+}
+
+Result<std::span<const FinishedRequest>> Store::rows(const Span& span, uint64_t most) {
+    // It changes when another process has written.
+    const int64_t version = database_->number("PRAGMA data_version");
+    if (!kept_.loaded() || version != version_) {
+        auto all = newest_rows(kMostKept);
+        if (!all) return std::move(all).error();
+        std::ranges::reverse(*all);
+        kept_.load(*std::move(all));
+        version_ = version;
+    }
+    return kept_.of(span, most);
 }
 
 Result<std::optional<int64_t>> Store::kept_since() {
@@ -289,6 +295,7 @@ Status Store::prune(int64_t now_ms) {
         Statement old(database_->handle, "DELETE FROM request WHERE unix_ms < ?");
         if (old.number(now_ms - int64_t{limits_.most_days} * kDayMs).step() != SQLITE_DONE)
             return database_->trouble(path_, "could not let go of old records");
+        if (database_->changes() > 0) kept_.forget();
     }
     const auto bytes_used = [&] {
         return static_cast<uint64_t>(
@@ -303,6 +310,7 @@ Status Store::prune(int64_t now_ms) {
             "DELETE FROM request WHERE number IN (SELECT number FROM request ORDER BY unix_ms, number LIMIT ?)");
         if (oldest.number(std::max<int64_t>(1, count / kGivenUpShare)).step() != SQLITE_DONE)
             return database_->trouble(path_, "could not let go of old records");
+        kept_.forget();
     }
     if (database_->run("PRAGMA incremental_vacuum") != SQLITE_OK)
         return database_->trouble(path_, "could not give back room");

@@ -4,25 +4,19 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "history/finished_request.h"
+#include "history/kept_rows.h"
 
 namespace cadans::history {
 
 struct StoreLimits {
     uint64_t most_bytes = uint64_t{256} << 20;  ///< of the file; the oldest records go first
     uint32_t most_days = 30;                    ///< older records go
-};
-
-enum class Order : uint8_t { newest, slowest };
-
-/// Which rows: accepted in [from_ms, to_ms), of `model` (empty: any).
-struct Span {
-    int64_t from_ms = 0, to_ms = INT64_MAX;
-    std::string model = {};
 };
 
 /// What a row was added to survives the end of the process, whatever ended it (the machine's own crash may take the
@@ -50,11 +44,12 @@ class Store {
     /// The record accepted last. Errors: not_found (there is none), io.
     Result<std::string> newest();
 
-    /// Figures without the record, oldest first, of the newest `most` in the span. Errors: io.
-    Result<std::vector<FinishedRequest>> rows(const Span& span, uint64_t most);
+    /// Figures without the record, oldest first, of the newest `most` in the span; valid until the next call of any.
+    /// The first question reads them from the file, later ones find them in memory. Errors: io.
+    Result<std::span<const FinishedRequest>> rows(const Span& span, uint64_t most);
 
-    /// The same, the first `most` in that order. Errors: io.
-    Result<std::vector<FinishedRequest>> first_rows(const Span& span, Order order, uint64_t most);
+    /// The newest `most` of all, newest first. Reads no others. Errors: io.
+    Result<std::vector<FinishedRequest>> newest_rows(uint64_t most);
 
     /// When the oldest record was accepted; nothing where there is none. Errors: io.
     Result<std::optional<int64_t>> kept_since();
@@ -69,6 +64,8 @@ class Store {
     std::string path_, note_;
     StoreLimits limits_;
     std::unique_ptr<Database> database_;
+    KeptRows kept_;
+    int64_t version_ = 0;  ///< of the file when they were read
     uint32_t adds_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <string_view>
 
@@ -78,6 +79,16 @@ std::optional<Spread> spread_of(const GapCounts& gaps) {
     if (gaps.count() == 0) return std::nullopt;
     const auto at = [&](uint32_t percent) { return static_cast<double>(*gaps.percentile(percent)); };
     return Spread{gaps.count(), at(50), at(90), at(99), static_cast<double>(gaps.max())};
+}
+
+std::vector<const FinishedRequest*> first_rows(std::span<const FinishedRequest> rows, Order order, size_t most) {
+    std::vector<const FinishedRequest*> first;
+    first.reserve(rows.size());
+    for (auto row = rows.rbegin(); row != rows.rend(); ++row) first.push_back(&*row);
+    if (order == Order::slowest)
+        std::ranges::stable_sort(first, std::greater<>(), [](const FinishedRequest* row) { return wait_of(*row); });
+    first.resize(std::min(most, first.size()));
+    return first;
 }
 
 ByStart figures_of(std::span<const FinishedRequest> rows) {

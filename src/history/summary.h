@@ -60,6 +60,12 @@ struct Savings {
         saved_ns;  ///< cached tokens times the median time of a computed one, of prompts that were read
 };
 
+enum class Order : uint8_t { newest, slowest };
+
+/// Of rows that are oldest first: the first `most` in that order, by the wait for the first word where they are to be
+/// slowest. Cost: O(n log n).
+std::vector<const FinishedRequest*> first_rows(std::span<const FinishedRequest> rows, Order order, size_t most);
+
 /// Of rows in any order. Cost: O(n log n).
 ByStart figures_of(std::span<const FinishedRequest> rows);
 

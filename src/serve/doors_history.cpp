@@ -112,26 +112,17 @@ Opened Doors::history(const HttpRequest& request) {
                 (span.model.empty() || row.model == span.model))
                 remembered.push_back(row);
     }
-    return Later([this, question, span, order, most, rows = std::move(remembered)]() mutable {
-        history::Store* store = archive_.store();
-        std::vector<history::FinishedRequest> first;
-        if (store != nullptr) {
-            auto found = store->rows(span, kMostRows);
-            auto listed = store->first_rows(span, order, most);
+    return Later([this, question, span, order, most, remembered = std::move(remembered)]() mutable {
+        std::span<const history::FinishedRequest> rows = remembered;
+        if (history::Store* store = archive_.store()) {
+            const auto found = store->rows(span, kMostRows);
             const auto since = store->kept_since();
             if (!found) return error_reply(found.error(), Dialect::openai);
-            if (!listed) return error_reply(listed.error(), Dialect::openai);
-            rows = *std::move(found);
-            first = *std::move(listed);
+            rows = *found;
             question.on_disk = true;
             if (since) question.kept_since_ms = *since;
-        } else {
-            first = rows;
-            std::ranges::reverse(first);
-            if (order == history::Order::slowest) std::ranges::stable_sort(first, std::greater<>(), history::wait_of);
-            if (first.size() > most) first.resize(most);
         }
-        return HttpReply{.body = history_json(question, rows, first)};
+        return HttpReply{.body = history_json(question, rows, history::first_rows(rows, order, most))};
     });
 }
 
@@ -155,7 +146,7 @@ Opened Doors::finished_requests(const HttpRequest& request) {
     return Later([this, most, list] {
         history::Store* store = archive_.store();
         if (store == nullptr) return list({});
-        const auto rows = store->first_rows({}, history::Order::newest, most);
+        const auto rows = store->newest_rows(most);
         if (!rows) return error_reply(rows.error(), Dialect::openai);
         return list(*rows);
     });

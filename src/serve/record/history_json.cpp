@@ -70,7 +70,7 @@ void write_summary(JsonWriter& json, const history::FinishedRequest& row) {
 }
 
 std::string history_json(const HistoryQuestion& question, std::span<const history::FinishedRequest> rows,
-                         std::span<const history::FinishedRequest> first) {
+                         std::span<const history::FinishedRequest* const> first) {
     std::string out;
     JsonWriter json(out);
     json.object().key("from_ms").number(question.from_ms).key("to_ms").number(question.to_ms);
@@ -100,7 +100,7 @@ std::string history_json(const HistoryQuestion& question, std::span<const histor
     number_or_null(json, "saved_ns", savings.saved_ns);
     json.close();
     json.key("records").array();
-    for (const history::FinishedRequest& row : first) write_summary(json, row);
+    for (const history::FinishedRequest* row : first) write_summary(json, *row);
     json.close();
     json.close();
     return out;

@@ -24,6 +24,6 @@ struct HistoryQuestion {
 
 /// The answer: `rows` of the span, and `first` to be listed. Cost: O(n log n); some milliseconds for 10,000 rows.
 std::string history_json(const HistoryQuestion& question, std::span<const history::FinishedRequest> rows,
-                         std::span<const history::FinishedRequest> first);
+                         std::span<const history::FinishedRequest* const> first);
 
 }  // namespace cadans::serve
