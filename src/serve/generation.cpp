@@ -308,14 +308,17 @@ void Generation::foretell(Progress& progress) const {
     }
 }
 
+// The kernel takes bytes that it has room for within the call. A client that wakes at once may run before the call is
+// back: its begin, not its end, is when they were handed over.
 void Generation::flushed(Nanos begin, Nanos end, bool waited) {
+    const Nanos at = waited ? end : begin;
     for (Choice& choice : choices_) {
         if (!choice.in_flush()) continue;
         const uint32_t tokens = choice.flushed();
-        record_.flushed(choice.seq, tokens, end);
-        ledger_->board.flushed(record_.request(), tokens, end, ledger_->metrics.stall_limit());
+        record_.flushed(choice.seq, tokens, at);
+        ledger_->board.flushed(record_.request(), tokens, at, ledger_->metrics.stall_limit());
     }
-    note_text(waited ? begin : end);
+    note_text(begin);
     if (waited) record_.waited_for_client({begin, end});
 }
 

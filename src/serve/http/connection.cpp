@@ -283,10 +283,11 @@ asio::awaitable<Connection::Next> Connection::stream(const HttpRequest& request,
         std::string bytes = http_1_0_ ? out : chunk(out);
         if (ending && !http_1_0_) bytes += "0\r\n\r\n";
         bool waited = false;
+        const Nanos begin = steady_now();
         sent = co_await send(bytes, &waited);
         if (ending) co_return sent&& keep ? Next::keep : Next::close;
         last_sent = steady_now();
-        if (sent) generation.flushed(now, last_sent, waited);
+        if (sent) generation.flushed(begin, last_sent, waited);
     }
     generation.abandon();
     co_return Next::close;
