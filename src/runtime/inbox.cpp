@@ -12,14 +12,16 @@ namespace cadans::runtime {
 
 Place::Place(Place&& other) noexcept
     : inbox_(std::exchange(other.inbox_, nullptr)),
+      scope_(other.scope_),
       sequences_(std::exchange(other.sequences_, 0)),
       submitted_(std::exchange(other.submitted_, 0)),
       since_(other.since_) {}
 
 Place& Place::operator=(Place&& other) noexcept {
     if (this != &other) {
-        if (inbox_ != nullptr) inbox_->give_back(sequences_);
+        if (inbox_ != nullptr) inbox_->give_back(scope_, sequences_);
         inbox_ = std::exchange(other.inbox_, nullptr);
+        scope_ = other.scope_;
         sequences_ = std::exchange(other.sequences_, 0);
         submitted_ = std::exchange(other.submitted_, 0);
         since_ = other.since_;
@@ -28,14 +30,14 @@ Place& Place::operator=(Place&& other) noexcept {
 }
 
 Place::~Place() {
-    if (inbox_ != nullptr) inbox_->give_back(sequences_);
+    if (inbox_ != nullptr) inbox_->give_back(scope_, sequences_);
 }
 
 Inbox::Inbox(const sched::House& house, uint32_t in_flight_max) : house_(house), in_flight_max_(in_flight_max) {
     check(in_flight_max >= 1, "somebody may come in");
 }
 
-Result<Place> Inbox::reserve(uint32_t sequences, Nanos now) {
+Result<Place> Inbox::reserve(uint32_t sequences, Nanos now, Asker asker) {
     check(sequences >= 1, "a place holds at least one sequence");
     std::lock_guard guard(lock_);
     if (draining_) return Error{ErrorCode::unavailable, "the server is shutting down"};
@@ -43,13 +45,21 @@ Result<Place> Inbox::reserve(uint32_t sequences, Nanos now) {
         return Error{ErrorCode::too_large, std::to_string(sequences) + " answers are asked for at once; at most " +
                                                std::to_string(in_flight_max_) + " may run and wait"};
     }
-    if (in_flight_ + sequences > in_flight_max_) {
+    const uint32_t kept = in_flight_max_ / kKeptShare;
+    const auto held = held_.find(asker.scope);
+    const bool modest = !asker.background && (held == held_.end() ? 0 : held->second) + sequences <= kept;
+    const bool keeps = !modest && now < kept_until_;
+    if (in_flight_ + sequences > in_flight_max_ - (keeps ? kept : 0)) {
+        if (modest) kept_until_ = now + kKeptFor;
         return Error{ErrorCode::busy, std::to_string(in_flight_) + " of at most " + std::to_string(in_flight_max_) +
-                                          " answers run or wait already; try again later"};
+                                          " answers run or wait already" +
+                                          (keeps ? ", and the last places are kept for others who ask now" : "") +
+                                          "; try again later"};
     }
     if (in_flight_ == 0) busy_since_ = now;
     in_flight_ += sequences;
-    return Place(this, sequences, now);
+    held_[asker.scope] += sequences;
+    return Place(this, asker.scope, sequences, now);
 }
 
 uint32_t Inbox::retry_after_seconds(Nanos now, std::optional<Nanos> first_end) const {
@@ -164,9 +174,13 @@ void Inbox::wake() {
     filled_.notify_one();
 }
 
-void Inbox::give_back(uint32_t sequences) noexcept {
+void Inbox::give_back(uint64_t scope, uint32_t sequences) noexcept {
     std::lock_guard guard(lock_);
     in_flight_ -= sequences;
+    const auto held = held_.find(scope);
+    check(held != held_.end() && held->second >= sequences, "places go back to whom they came from");
+    held->second -= sequences;
+    if (held->second == 0) held_.erase(held);
 }
 
 }  // namespace cadans::runtime

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -19,6 +20,12 @@ namespace cadans::runtime {
 
 class Inbox;
 
+/// Who asks for places.
+struct Asker {
+    uint64_t scope = 0;
+    bool background = false;  ///< can wait
+};
+
 /// Room for a number of sequences, taken before a prompt is tokenized and held until the request has
 /// ended. Given back on destruction. Move-only; the inbox outlives it. Thread rule: one thread at a time.
 class Place {
@@ -32,9 +39,11 @@ class Place {
 
   private:
     friend class Inbox;
-    Place(Inbox* inbox, uint32_t sequences, Nanos since) : inbox_(inbox), sequences_(sequences), since_(since) {}
+    Place(Inbox* inbox, uint64_t scope, uint32_t sequences, Nanos since)
+        : inbox_(inbox), scope_(scope), sequences_(sequences), since_(since) {}
 
     Inbox* inbox_ = nullptr;
+    uint64_t scope_ = 0;
     uint32_t sequences_ = 0;
     uint32_t submitted_ = 0;
     Nanos since_ = 0;  ///< when it was taken
@@ -69,8 +78,12 @@ class Inbox {
     // For those who ask.
 
     /// Errors: busy (the limit is reached; names it), unavailable (draining), too_large (`sequences` alone
-    /// is over the limit). A refusal touches nothing else.
-    Result<Place> reserve(uint32_t sequences, Nanos now);
+    /// is over the limit).
+    ///
+    /// Whoever is refused with less than a quarter of all places, and not in the background, is owed one: for half a
+    /// minute those who hold more, or ask in the background, leave the last quarter of the places free. So one who
+    /// asks with many hands has all of them while nobody else asks, and nobody is locked out.
+    Result<Place> reserve(uint32_t sequences, Nanos now, Asker asker = {});
 
     /// When a refused asker should come back, 1 to 600 s: from the rate at which sequences ended lately, and not later
     /// than `first_end`, the time in which the first of those inside ends at the latest, if that can be said. Before
@@ -115,10 +128,12 @@ class Inbox {
 
   private:
     friend class Place;
-    void give_back(uint32_t sequences) noexcept;
+    void give_back(uint64_t scope, uint32_t sequences) noexcept;
     void put(Command&& command);
 
     static constexpr uint32_t kEndsKept = 32;
+    static constexpr uint32_t kKeptShare = 4;  ///< one of so many places
+    static constexpr Nanos kKeptFor = 30 * kNanosPerSecond;
 
     const sched::House& house_;
     const uint32_t in_flight_max_;
@@ -128,6 +143,8 @@ class Inbox {
     std::condition_variable filled_;
     std::vector<Command> commands_;
     uint32_t in_flight_ = 0;
+    std::map<uint64_t, uint32_t> held_;  ///< places by scope, of those who hold any
+    Nanos kept_until_ = 0;               ///< until then a part of the places is not for everybody
     bool draining_ = false;
     bool closed_ = false;
     bool woken_ = false;

@@ -96,6 +96,25 @@ TEST(inbox, over_the_limit_is_busy_and_names_it) {
     EXPECT_TRUE(bench.inbox.reserve(1, 0));
 }
 
+TEST(inbox, one_asker_with_many_hands_locks_nobody_out) {
+    constexpr Nanos kLater = 31 * kSecond;
+    const Asker greedy{1, false}, quiet{2, false}, patient{3, true};
+    Bench bench(8);
+    std::vector<Place> taken;
+    for (int i = 0; i < 8; i++) taken.push_back(*bench.inbox.reserve(1, 0, greedy));  // alone: all of them
+    EXPECT_FALSE(bench.inbox.reserve(1, 0, patient)) << "who can wait is owed nothing";
+    taken.pop_back();
+    taken.push_back(*bench.inbox.reserve(1, 0, greedy));
+    EXPECT_FALSE(bench.inbox.reserve(1, 0, quiet));
+    taken.pop_back();
+    const auto refused = bench.inbox.reserve(1, 1, greedy);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("kept for others"), std::string::npos);
+    EXPECT_FALSE(bench.inbox.reserve(1, 1, patient));
+    EXPECT_TRUE(bench.inbox.reserve(1, 1, quiet)) << "a place was kept";
+    EXPECT_TRUE(bench.inbox.reserve(1, kLater, greedy)) << "nobody has come since";
+}
+
 TEST(inbox, several_answers_take_several_places) {
     Bench bench(4);
     auto three = bench.inbox.reserve(3, 0);

@@ -198,8 +198,8 @@ Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, 
                        metrics::RequestRecord& record) {
     const size_t sequences = prompt_count(request) * request.choices;
     Admitted out;
-    Result<runtime::Place> place =
-        inbox.reserve(static_cast<uint32_t>(std::min<size_t>(sequences, 1u << 30)), steady_now());
+    Result<runtime::Place> place = inbox.reserve(static_cast<uint32_t>(std::min<size_t>(sequences, 1u << 30)),
+                                                 steady_now(), {scope, request.priority == Priority::background});
     if (!place) {
         Error error = std::move(place).error();
         // Too many answers in one call is the asker's to mend, not a body that is too large.
