@@ -71,3 +71,11 @@ def test_the_same_prompt_counts_the_same_each_time(steady):
         assert len(set(counts)) == 1 and counts[0] > 50
     usage = steady.ok("/v1/chat/completions", {"messages": [{"role": "user", "content": text}], "max_tokens": 1})["usage"]
     assert 0 <= usage["prompt_tokens_details"]["cached_tokens"] <= usage["prompt_tokens"]
+
+
+def test_a_users_name_is_a_name():
+    ask = {"prompt": "a", "max_tokens": 1}
+    with Server(models.tiny("llama", "f32")) as server:
+        server.ok("/v1/completions", {**ask, "user": "u" * 512})
+        status, answer = server.post("/v1/completions", {**ask, "user": "u" * 513})
+        assert status == 400 and answer["error"]["param"] == "user", answer

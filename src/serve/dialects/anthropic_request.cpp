@@ -213,7 +213,7 @@ Result<GenerationRequest> parse_anthropic_messages(const Json& body, const Catal
     read_asker(reader, request);
     if (const Json* metadata = reader.find("metadata"); metadata != nullptr && metadata->is_object()) {
         FieldReader inner(*metadata, "metadata");
-        request.user = inner.string("user_id", request.user);
+        request.user = read_user(inner, "user_id", request.user);
         if (inner.failed()) return inner.take_error();
     }
     refuse(reader, kRefused);

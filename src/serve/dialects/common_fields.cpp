@@ -227,8 +227,17 @@ void read_speculation(FieldReader& reader, GenerationRequest& request) {
 
 }  // namespace
 
+std::string read_user(FieldReader& reader, const char* key, const std::string& fallback) {
+    std::string user = reader.string(key, fallback);
+    if (user.size() > kMostUserBytes)
+        reader.fail(bad_input("a user's name has at most " + std::to_string(kMostUserBytes) + " bytes, this one has " +
+                                  std::to_string(user.size()),
+                              reader.at(key)));
+    return user;
+}
+
 void read_asker(FieldReader& reader, GenerationRequest& request) {
-    request.user = reader.string("user");
+    request.user = read_user(reader, "user", "");
     request.cache_prompt = reader.boolean("cache_prompt", true);
     read_speculation(reader, request);
     read_keep_alive(reader, request);

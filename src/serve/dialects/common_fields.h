@@ -62,6 +62,10 @@ void need_template(FieldReader& reader, const ModelCard& model, const char* plac
 /// The prompt from the turns of a dialect that has its own; errors name their places. `variables` are the template's.
 Status take_turns(Result<Turns> turns, Json variables, GenerationRequest& request);
 
+/// Who asks is kept with each record and told to each who watches: a name, and no document.
+inline constexpr size_t kMostUserBytes = 512;
+std::string read_user(FieldReader& reader, const char* key, const std::string& fallback);
+
 /// `priority`, `user`, `cache_prompt`, `speculate`, `keep_alive`.
 void read_asker(FieldReader& reader, GenerationRequest& request);
 
