@@ -276,6 +276,12 @@ TEST(clients_that_leave, and_those_that_do_not_read_hold_up_nobody) {
     EXPECT_EQ(house.post("/v1/completions", R"({"prompt": "x", "max_tokens": 5})").json()["usage"]["completion_tokens"],
               5);
     EXPECT_TRUE(house.empties(15'000));
+    std::string id;
+    const ordered_json kept = house.get("/cadans/v1/history").json();
+    for (const ordered_json& each : kept["records"])
+        if (each["stream"].get<bool>()) id = each["id"].get<std::string>();
+    const ordered_json receipt = house.get("/cadans/v1/requests/" + id).json()["receipt_ns"];
+    EXPECT_GE(receipt["client_slow"], 250 * kNanosPerMilli) << receipt;
 }
 
 TEST(ollama, streams_lines_with_exact_fields) {

@@ -16,12 +16,17 @@ runtime::Place* Flights::place_of(const EventListener& listener) {
     return nullptr;
 }
 
-void Flights::leave(const EventListener& listener) {
-    for (Flight& flight : flights_) {
+void Flights::cancel(const EventListener& listener) {
+    for (const Flight& flight : flights_) {
         if (flight.listener != &listener) continue;
-        flight.listener = nullptr;
         for (const SeqId seq : flight.open) inbox_.cancel(seq);
     }
+}
+
+void Flights::leave(const EventListener& listener) {
+    cancel(listener);
+    for (Flight& flight : flights_)
+        if (flight.listener == &listener) flight.listener = nullptr;
 }
 
 void Flights::forget(SeqId seq) {

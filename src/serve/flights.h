@@ -33,6 +33,9 @@ class Flights {
     /// The place that goes with a listener, to submit under. Null when it has none.
     runtime::Place* place_of(const EventListener& listener);
 
+    /// What still runs is cancelled; events come until all has ended. Harmless when unknown.
+    void cancel(const EventListener& listener);
+
     /// No more events are wanted: what still runs is cancelled. Harmless when unknown.
     void leave(const EventListener& listener);
 

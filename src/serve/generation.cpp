@@ -241,7 +241,7 @@ void Generation::on(const Event& event) {
 
 void Generation::settled() {
     if (!request_.stream) note_text(steady_now());
-    if (on_change && (request_.stream || complete())) on_change();
+    if (on_change && (request_.stream || left_ || complete())) on_change();
 }
 
 void Generation::write_ready(std::string& out) {
@@ -322,6 +322,11 @@ void Generation::flushed(Nanos begin, Nanos end, bool waited) {
     if (waited) record_.waited_for_client({begin, end});
 }
 
+void Generation::not_taken(Nanos begin, Nanos end) {
+    note_text(begin);
+    record_.waited_for_client({begin, end});
+}
+
 // Tokens were being made into text until now.
 void Generation::note_text(Nanos now) {
     if (text_begin_ && !over_) record_.made_text({*text_begin_, now});
@@ -386,6 +391,14 @@ void Generation::fail(Error error) {
     if (!failure_) failure_ = std::move(error);
     if (on_change) on_change();
 }
+
+void Generation::leave() {
+    left_ = true;
+    if (stop_waiting()) load_is_over(steady_now());
+    if (flights_ != nullptr) flights_->cancel(*this);
+}
+
+bool Generation::landed() const { return flights_ == nullptr || flights_->place_of(*this) == nullptr; }
 
 void Generation::abandon() {
     if (flights_ != nullptr) flights_->leave(*this);

@@ -73,7 +73,15 @@ class Generation final : public EventListener, public ModelWaiter {
     HttpReply reply();  ///< instead of write_end(), for an answer that does not stream
 
     void fail(Error error);  ///< ends it as an error that the client sees
-    void abandon();          ///< the client is gone
+
+    /// The client is gone: leave, and when landed, abandon. The step in flight is the request's, so its record waits
+    /// for that.
+    void leave();
+    bool landed() const;  ///< the engine has let go of all that it has of this
+    void abandon();
+
+    /// The client took no more for so long, and then the connection ended.
+    void not_taken(Nanos begin, Nanos end);
 
     void on(const Event& event) override;
     void settled() override;
@@ -127,6 +135,7 @@ class Generation final : public EventListener, public ModelWaiter {
     std::optional<Nanos> prefill_begin_;
     bool progress_due_ = true;
     Nanos progress_at_ = 0;
+    bool left_ = false;  // by its client
     bool over_ = false;  // counted
 };
 

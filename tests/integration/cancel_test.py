@@ -27,3 +27,17 @@ def test_a_cut_stream_stops_within_half_a_second():
         assert time.monotonic() - begin < 0.75
         metrics = server.metrics()
         assert metrics['cadans_requests_total{outcome="cancelled"}'] == 1
+
+
+def test_a_step_is_the_requests_that_it_read_for_also_when_that_left_meanwhile():
+    """One who leaves while the first step reads the prompt did not wait in the queue, and what was read is counted."""
+    with Server(models.real("smollm2"), "--context", 2048, "--prefix-cache", "off") as server:
+        client_cuts.open_and_cut(server, {"prompt": [5] * 1500, "max_tokens": 5, "stream": True}, after_seconds=0.05)
+        begin = time.monotonic()
+        while client_cuts.running(server) and time.monotonic() - begin < 20:
+            time.sleep(0.02)
+        record = server.get("/cadans/v1/requests/latest")[1]
+        receipt = record["receipt_ns"]
+        assert sum(receipt.values()) == record["total_ns"]
+        assert receipt["own_prefill"] > receipt["queue"] and record["computed_tokens"] > 0, record
+        assert server.metrics()['cadans_prompt_tokens_total{source="computed"}'] == record["computed_tokens"]

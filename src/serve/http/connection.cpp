@@ -20,6 +20,7 @@ namespace http = boost::beast::http;
 namespace {
 
 constexpr auto kResult = asio::as_tuple(asio::use_awaitable);
+constexpr Nanos kLandingAtMost = 30 * kNanosPerSecond;  // a step takes less
 constexpr Nanos kFeedEvery = kNanosPerSecond / 4;
 constexpr size_t kInlineBody = 32 << 10;  // larger bodies are parsed on the text thread
 
@@ -287,10 +288,20 @@ asio::awaitable<Connection::Next> Connection::stream(const HttpRequest& request,
         sent = co_await send(bytes, &waited);
         if (ending) co_return sent&& keep ? Next::keep : Next::close;
         last_sent = steady_now();
-        if (sent) generation.flushed(begin, last_sent, waited);
+        if (sent)
+            generation.flushed(begin, last_sent, waited);
+        else if (waited)
+            generation.not_taken(begin, last_sent);
     }
-    generation.abandon();
+    co_await abandon(generation);
     co_return Next::close;
+}
+
+asio::awaitable<void> Connection::abandon(Generation& generation) {
+    const Nanos patience = steady_now() + kLandingAtMost;
+    generation.leave();
+    while (!generation.landed() && steady_now() < patience) co_await line_->wait(kNanosPerSecond);
+    generation.abandon();
 }
 
 asio::awaitable<Connection::Next> Connection::stream(const HttpRequest& request, Feed& feed) {
@@ -316,7 +327,7 @@ asio::awaitable<Connection::Next> Connection::wait_and_reply(const HttpRequest& 
                                                              bool keep) {
     while (!generation.complete() && !line_->gone()) co_await line_->wait(3600 * kNanosPerSecond);
     if (line_->gone()) {
-        generation.abandon();
+        co_await abandon(generation);
         co_return Next::close;
     }
     HttpReply reply = generation.reply();

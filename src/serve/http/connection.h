@@ -36,6 +36,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     boost::asio::awaitable<Next> stream(const HttpRequest& request, Feed& feed);
     boost::asio::awaitable<Next> wait_and_reply(const HttpRequest& request, Generation& generation, bool keep);
     boost::asio::awaitable<Next> wait_and_reply(const HttpRequest& request, Preload& preload, bool keep);
+    boost::asio::awaitable<void> abandon(Generation& generation);
     boost::asio::awaitable<bool> send_reply(const HttpRequest& request, HttpReply reply, bool keep);
     boost::asio::awaitable<void> send_fault(int status, std::string_view message);
     boost::asio::awaitable<bool> send(std::string_view bytes, bool* waited = nullptr);
