@@ -10,6 +10,7 @@ namespace cadans::metrics {
 namespace {
 
 constexpr uint64_t kPicosPerNano = 1000;
+constexpr uint32_t kTokensThatTellARate = 32;
 
 /// A template's gaps filled by name.
 class Filled {
@@ -102,7 +103,7 @@ class Teller {
     void tell_outcome() {
         const Filled total = Filled().with("total", time(f_.total_ns));
         if (r_.outcome == Outcome::cancelled)
-            say("outcome", total.into(f_.ttft_ns ? p_.cancelled_after : p_.cancelled_before));
+            say("outcome", total.into(f_.output_tokens > 0 ? p_.cancelled_after : p_.cancelled_before));
         if (r_.outcome == Outcome::error) say("outcome", total.into(p_.failed));
         if (r_.outcome == Outcome::refused) say("outcome", total.into(p_.refused));
     }
@@ -121,17 +122,22 @@ class Teller {
         for (const Cause cause :
              {Cause::parse, Cause::tokenize, Cause::load, Cause::restore, Cause::transfer, Cause::queue})
             add(cause);
-        // The step that reads a prompt's last token draws the first word: for a person both are reading.
-        Nanos reading = receipt[Cause::own_prefill];
-        if (!writing) reading += receipt[Cause::own_decode];
-        Part read{f_.prompt_tokens_per_second ? p_.part_reading : p_.part_reading_plain, reading};
+        // The step that reads a prompt's last token may be one of a single row: for a person it is reading still. Rates
+        // are those of its own steps: what others took in between is told by itself.
+        const Nanos wrote = receipt[Cause::own_decode];
+        const bool is_last_step = !writing && wrote <= receipt[Cause::own_prefill] / 10;
+        const Nanos reading = receipt[Cause::own_prefill] + (is_last_step ? wrote : 0);
+        const bool paced = reading > 0 && f_.computed_tokens > 1;
+        Part read{paced ? p_.part_reading : p_.part_reading_plain, reading};
         read.tokens = tokens_text(f_.computed_tokens, true, language_);
-        if (f_.prompt_tokens_per_second) read.rate = rate_text(*f_.prompt_tokens_per_second, language_);
+        if (paced) read.rate = rate_text(1e9 * f_.computed_tokens / static_cast<double>(reading), language_);
         parts.push_back(std::move(read));
         if (writing) {
-            Part written{p_.part_writing, receipt[Cause::own_decode]};
+            Part written{p_.part_writing, wrote};
             written.tokens = tokens_text(f_.output_tokens, false, language_);
             parts.push_back(std::move(written));
+        } else if (!is_last_step) {
+            add(Cause::own_decode);
         }
         for (const Cause cause :
              {Cause::others_prefill, Cause::others_decode, Cause::preempted, Cause::recompute, Cause::speculation_waste,
@@ -173,6 +179,7 @@ class Teller {
             Filled filled;
             filled.with("n", count(f_.cached_tokens)).with("all", count(f_.prompt_tokens));
             filled.with("tokens", std::string(token_word(f_.prompt_tokens)));
+            filled.with("were", std::string(f_.cached_tokens == 1 ? p_.was : p_.were));
             const std::optional<Nanos> saved = saved_time();
             if (saved) filled.with("time", time(*saved));
             say("cache", filled.into(saved ? p_.cached_saved : p_.cached));
@@ -207,6 +214,8 @@ class Teller {
         if (!write && f_.per_output_token_ns.value_or(0) > 0)
             write = 1e9 / static_cast<double>(*f_.per_output_token_ns);
         if (!f_.prompt_tokens_per_second || !write) return;
+        // Of a few tokens a rate says little, and where the answer was faster there is nothing to explain.
+        if (f_.computed_tokens < kTokensThatTellARate || *f_.prompt_tokens_per_second <= *write) return;
         Filled filled;
         filled.with("read", rate_text(*f_.prompt_tokens_per_second, language_))
             .with("write", rate_text(*write, language_));
@@ -222,8 +231,11 @@ class Teller {
 
     void tell_gaps() {
         if (!f_.gap_ns) return;
-        const Filled filled =
-            Filled().with("p50", time(f_.gap_ns->p50)).with("max", time(f_.gap_ns->max)).with("n", count(r_.stalls));
+        const Filled filled = Filled()
+                                  .with("p50", time(f_.gap_ns->p50))
+                                  .with("max", time(f_.gap_ns->max))
+                                  .with("n", count(r_.stalls))
+                                  .with("felt", std::string(r_.stalls == 1 ? p_.felt_one : p_.felt));
         say("gaps", filled.into(r_.stalls > 0 ? p_.gaps_stalled : p_.gaps));
     }
 
@@ -235,7 +247,7 @@ class Teller {
         say("longest_wait", Filled()
                                 .with("share", std::to_string(share))
                                 .with("cause", std::string(p_.cause[static_cast<size_t>(cause)]))
-                                .into(p_.longest));
+                                .into(share > 50 ? p_.longest : p_.longest_part));
     }
 
     const Explained& r_;

@@ -34,9 +34,9 @@ Explained document() {
     f.gap_ns = {71 * kMs, 110 * kMs, 240 * kMs};
     Receipt first;
     first[Cause::queue] = 200 * kMs;
-    first[Cause::own_prefill] = 6830 * kMs;
+    first[Cause::own_prefill] = 6808 * kMs;
     first[Cause::own_decode] = 70 * kMs;
-    first[Cause::others_prefill] = 190 * kMs;
+    first[Cause::others_prefill] = 212 * kMs;
     first[Cause::scheduler] = 10 * kMs;
     f.first_word = first;
     f.receipt = first;
@@ -105,6 +105,9 @@ TEST(explain, who_left_or_failed_is_said_first) {
     EXPECT_EQ(explain(r, Language::en).front().text, "The client left after 21.5 s, before the answer was complete.");
     r.figures.ttft_ns.reset();
     r.figures.first_word.reset();
+    EXPECT_EQ(explain(r, Language::en).front().text, "The client left after 21.5 s, before the answer was complete.")
+        << "what does not stream has no first word, and yet something was written";
+    r.figures.output_tokens = 0;
     EXPECT_EQ(explain(r, Language::nl).front().text, "De vrager ging na 21,5 s weg, nog voor het eerste woord.");
     EXPECT_EQ(text_of(r, Language::nl, "first_word"), "");
     r.outcome = Outcome::error;
@@ -117,7 +120,7 @@ TEST(explain, an_answer_that_does_not_stream_is_explained_as_a_whole) {
     r.figures.first_word.reset();
     EXPECT_EQ(
         text_of(r, Language::en, "first_word"),
-        "Answer after 21.5 s: 0.2 s in the queue, 6.8 s reading 5,812 new tokens (845/s), 14.3 s writing 200 tokens, "
+        "Answer after 21.5 s: 0.2 s in the queue, 6.8 s reading 5,812 new tokens (854/s), 14.3 s writing 200 tokens, "
         "0.2 s because another document was being read.");
 }
 
@@ -143,6 +146,27 @@ TEST(explain, one_token_is_not_several) {
     r.figures.prompt_tokens_per_second.reset();
     EXPECT_NE(text_of(r, Language::en, "first_word").find("reading 1 new token,"), std::string::npos);
     EXPECT_NE(text_of(r, Language::nl, "first_word").find("lezen van 1 nieuw token,"), std::string::npos);
+}
+
+TEST(explain, what_was_written_before_the_first_word_is_no_reading) {
+    Explained r = document();  // held back by a stop string, or a call of a tool
+    Receipt& first = *r.figures.first_word;
+    first[Cause::own_decode] = first[Cause::own_prefill];
+    r.figures.ttft_ns = first.total();
+    EXPECT_NE(
+        text_of(r, Language::en, "first_word").find("6.8 s reading 5,812 new tokens (854/s), 6.8 s writing the answer"),
+        std::string::npos)
+        << text_of(r, Language::en, "first_word");
+}
+
+TEST(explain, nothing_is_explained_where_nothing_contradicts) {
+    Explained r = document();
+    EXPECT_NE(text_of(r, Language::en, "rates"), "");
+    r.figures.computed_tokens = 1;
+    EXPECT_EQ(text_of(r, Language::en, "rates"), "") << "one token has no rate";
+    r = document();
+    r.figures.prompt_tokens_per_second = *r.figures.output_tokens_per_second / 2;
+    EXPECT_EQ(text_of(r, Language::en, "rates"), "") << "it was read slower than written";
 }
 
 /// Sum of the numbers of a first sentence after its total, and the total, both in its finest digit.
@@ -236,6 +260,11 @@ TEST(phrases, every_language_has_every_phrase_with_the_same_gaps) {
                                  &Phrases::gaps,
                                  &Phrases::gaps_stalled,
                                  &Phrases::longest,
+                                 &Phrases::longest_part,
+                                 &Phrases::was,
+                                 &Phrases::were,
+                                 &Phrases::felt_one,
+                                 &Phrases::felt,
                                  &Phrases::cancelled_before,
                                  &Phrases::cancelled_after,
                                  &Phrases::failed,

@@ -25,8 +25,8 @@ constexpr Phrases kEnglish = {
     .part_rest = "{time} for the rest",
     .remembered = "The first {n} {tokens} are now remembered.",
     .remembered_again = "The first {n} {tokens} are now remembered: asking again would take about {time}.",
-    .cached = "{n} of the prompt's {all} {tokens} were remembered from before.",
-    .cached_saved = "{n} of the prompt's {all} {tokens} were remembered from before, which saved about {time}.",
+    .cached = "{n} of the prompt's {all} {tokens} {were} remembered from before.",
+    .cached_saved = "{n} of the prompt's {all} {tokens} {were} remembered from before, which saved about {time}.",
     .miss_differs = "What was remembered goes on differently from token {position} on.",
     .miss_extends = "What was remembered ends at token {position}.",
     .miss_evicted = "What follows token {position} had been remembered, but its memory was needed for others.",
@@ -39,8 +39,10 @@ constexpr Phrases kEnglish = {
         "model from memory takes this machine {weights}, for one token of an answer as for some {rows} of "
         "a prompt at once.",
     .gaps = "Half of the gaps between words were at most {p50}, the longest was {max}.",
-    .gaps_stalled = "Half of the gaps between words were at most {p50}, the longest was {max}; {n} felt like a stall.",
+    .gaps_stalled =
+        "Half of the gaps between words were at most {p50}, the longest was {max}; {n} {felt} like a stall.",
     .longest = "Most of the time ({share} %) went to {cause}.",
+    .longest_part = "The largest share of the time ({share} %) went to {cause}.",
     .cause = {"taking in the request", "turning its text into tokens", "waiting in the queue", "loading the model",
               "reading saved pages back", "fetching pages from another worker", "being set aside for others",
               "reading its own prompt", "waiting while others' prompts were read", "writing its own answer",
@@ -55,6 +57,10 @@ constexpr Phrases kEnglish = {
     .tokens = "tokens",
     .new_token = "new token",
     .new_tokens = "new tokens",
+    .was = "was",
+    .were = "were",
+    .felt_one = "felt",
+    .felt = "felt",
     .thousands = ',',
     .decimal = '.',
 };
@@ -77,8 +83,8 @@ constexpr Phrases kDutch = {
     .part_rest = "{time} voor de rest",
     .remembered = "De eerste {n} {tokens} zijn nu onthouden.",
     .remembered_again = "De eerste {n} {tokens} zijn nu onthouden: nog eens vragen zou ongeveer {time} duren.",
-    .cached = "{n} van de {all} {tokens} van de prompt waren nog onthouden.",
-    .cached_saved = "{n} van de {all} {tokens} van de prompt waren nog onthouden; dat scheelde ongeveer {time}.",
+    .cached = "{n} van de {all} {tokens} van de prompt {were} nog onthouden.",
+    .cached_saved = "{n} van de {all} {tokens} van de prompt {were} nog onthouden; dat scheelde ongeveer {time}.",
     .miss_differs = "Wat onthouden was, gaat vanaf token {position} anders verder.",
     .miss_extends = "Wat onthouden was, houdt op bij token {position}.",
     .miss_evicted = "Wat na token {position} komt was onthouden, maar anderen hadden dat geheugen nodig.",
@@ -92,9 +98,10 @@ constexpr Phrases kDutch = {
         "{rows} van een prompt tegelijk.",
     .gaps = "De helft van de pauzes tussen woorden duurde hooguit {p50}, de langste {max}.",
     .gaps_stalled =
-        "De helft van de pauzes tussen woorden duurde hooguit {p50}, de langste {max}; {n} ervan voelden als "
+        "De helft van de pauzes tussen woorden duurde hooguit {p50}, de langste {max}; {n} ervan {felt} als "
         "een hapering.",
     .longest = "De meeste tijd ({share} %) ging naar {cause}.",
+    .longest_part = "Het grootste aandeel van de tijd ({share} %) ging naar {cause}.",
     .cause = {"het aannemen van de vraag", "het omzetten van de tekst in tokens", "wachten in de wachtrij",
               "het laden van het model", "het terughalen van bewaarde pagina's",
               "het ophalen van pagina's bij een andere werker", "plaatsmaken voor anderen",
@@ -111,6 +118,10 @@ constexpr Phrases kDutch = {
     .tokens = "tokens",
     .new_token = "nieuw token",
     .new_tokens = "nieuwe tokens",
+    .was = "was",
+    .were = "waren",
+    .felt_one = "voelde",
+    .felt = "voelden",
     .thousands = '.',
     .decimal = ',',
 };
@@ -133,8 +144,8 @@ constexpr Phrases kGerman = {
     .part_rest = "{time} für den Rest",
     .remembered = "Die ersten {n} {tokens} sind jetzt gemerkt.",
     .remembered_again = "Die ersten {n} {tokens} sind jetzt gemerkt: noch einmal zu fragen würde etwa {time} dauern.",
-    .cached = "{n} der {all} {tokens} des Prompts waren noch gemerkt.",
-    .cached_saved = "{n} der {all} {tokens} des Prompts waren noch gemerkt; das hat etwa {time} gespart.",
+    .cached = "{n} der {all} {tokens} des Prompts {were} noch gemerkt.",
+    .cached_saved = "{n} der {all} {tokens} des Prompts {were} noch gemerkt; das hat etwa {time} gespart.",
     .miss_differs = "Was gemerkt war, geht ab Token {position} anders weiter.",
     .miss_extends = "Was gemerkt war, endet bei Token {position}.",
     .miss_evicted = "Was auf Token {position} folgt, war gemerkt, doch andere brauchten diesen Speicher.",
@@ -149,9 +160,10 @@ constexpr Phrases kGerman = {
         "etwa {rows} eines Prompts zugleich.",
     .gaps = "Die Hälfte der Pausen zwischen Wörtern dauerte höchstens {p50}, die längste {max}.",
     .gaps_stalled =
-        "Die Hälfte der Pausen zwischen Wörtern dauerte höchstens {p50}, die längste {max}; {n} davon fühlten "
+        "Die Hälfte der Pausen zwischen Wörtern dauerte höchstens {p50}, die längste {max}; {n} davon {felt} "
         "sich wie ein Stocken an.",
     .longest = "Die meiste Zeit ({share} %) kostete {cause}.",
+    .longest_part = "Den größten Anteil der Zeit ({share} %) kostete {cause}.",
     .cause = {"das Annehmen der Anfrage", "das Zerlegen des Textes in Tokens", "das Warten in der Warteschlange",
               "das Laden des Modells", "das Zurückholen gespeicherter Seiten",
               "das Holen von Seiten eines anderen Arbeiters", "das Zurückstehen für andere",
@@ -168,6 +180,10 @@ constexpr Phrases kGerman = {
     .tokens = "Tokens",
     .new_token = "neuen Token",
     .new_tokens = "neuen Tokens",
+    .was = "war",
+    .were = "waren",
+    .felt_one = "fühlte",
+    .felt = "fühlten",
     .thousands = '.',
     .decimal = ',',
 };

@@ -39,16 +39,17 @@ struct Phrases {
 
     std::string_view remembered;                                ///< {n} {tokens}
     std::string_view remembered_again;                          ///< {n} {tokens} {time}
-    std::string_view cached;                                    ///< {n} {all} {tokens}
-    std::string_view cached_saved;                              ///< {n} {all} {tokens} {time}
+    std::string_view cached;                                    ///< {n} {all} {tokens} {were}
+    std::string_view cached_saved;                              ///< {n} {all} {tokens} {were} {time}
     std::string_view miss_differs, miss_extends, miss_evicted;  ///< {position}
     std::string_view miss_off;
 
     std::string_view rates;                       ///< {read} {write}
     std::string_view rates_machine;               ///< {read} {write} {weights} {rows}
     std::string_view gaps;                        ///< {p50} {max}
-    std::string_view gaps_stalled;                ///< {p50} {max} {n}
-    std::string_view longest;                     ///< {share} {cause}
+    std::string_view gaps_stalled;                ///< {p50} {max} {n} {felt}
+    std::string_view longest;                     ///< {share} {cause}; more than half
+    std::string_view longest_part;                ///< {share} {cause}; less
     std::array<std::string_view, kCauses> cause;  ///< what took most of the time
 
     std::string_view cancelled_before, cancelled_after;  ///< {total}; before the first word, after it
@@ -56,6 +57,8 @@ struct Phrases {
 
     std::string_view token, tokens;          ///< one, several
     std::string_view new_token, new_tokens;  ///< one, several, just computed
+    std::string_view was, were;              ///< one, several
+    std::string_view felt_one, felt;         ///< one, several
     char thousands, decimal;
 };
 
