@@ -107,8 +107,8 @@ void forecast(const View& view, std::span<const ModelFacts> models, const Policy
             ends(pace.to_write(one.known_max - one.known, pace.to_read(work)));
 
     // One who comes amid a step is heard at its end: half a step later, on the average.
-    const Micros step_in_flight =
-        view.running.empty() ? 0 : (pace.writing > 0 ? pace.step : planned_step(view.limits.gap, view.margin)) / 2;
+    const Micros longest = pace.writing > 0 ? pace.step : planned_step(view.limits.gap, view.margin);
+    const Micros step_in_flight = view.running.empty() ? 0 : std::min(longest, pace.writing + work) / 2;
     for (uint16_t m = 0; m < models.size(); m++) {
         for (uint32_t tokens = kShortestNewcomer;; tokens *= 2) {
             tokens = std::min(tokens, models[m].context_tokens);

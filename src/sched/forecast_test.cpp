@@ -112,6 +112,18 @@ TEST(forecast, a_newcomer_stands_where_the_policy_puts_it) {
     EXPECT_EQ(sooner->first_token, 100'000 + 1'000'000 + 1'280'000 + kStep / 2);
 }
 
+TEST(forecast, where_nobody_reads_the_step_that_runs_is_one_of_words) {
+    Line line;
+    line.limits.gap = 60'000'000;  // what a step may take, not what it takes
+    SequenceView writer = prompt(0, 50, 100);
+    writer.known = 51;
+    writer.computed = 50;
+    line.running = {writer};
+    const Micros told = line.outlook(cadence()).newcomer(ModelId{}, 32, 1, 7)->first_token;
+    EXPECT_GE(told, 320'000 + 20'000 / 2);
+    EXPECT_LT(told, 320'000 + 20'000);
+}
+
 TEST(forecast, the_first_end_is_of_whoever_ends_first) {
     Line line;
     SequenceView writer = prompt(0, 50, 100);

@@ -100,9 +100,10 @@ Status Generation::start(Flights& flights, runtime::Inbox& inbox, ModelKeeper& k
         over_ = true;
         return *failure_;
     }
+    if (keeper_ != nullptr) foreseen_.reset();  // what was foretold knows of no load
+    if (foreseen_) facts.foretold_first_token = foreseen_->first_token_at();
     ledger.board.add(record_.request(), std::move(facts), prompts, now);
     if (load_begin_) ledger.board.loading(record_.request(), now);
-    if (keeper_ != nullptr) foreseen_.reset();  // what was foretold knows of no load
     return Ok{};
 }
 

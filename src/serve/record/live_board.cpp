@@ -197,8 +197,8 @@ void LiveBoard::foretold(const std::vector<Forecast>& line) {
     for (const Forecast& forecast : line) {
         LiveRequest::Stream* stream = nullptr;
         LiveRequest* live = of(forecast.seq, &stream);
-        if (live == nullptr || live->foretold_first_token || forecast.first_token == 0) continue;
-        if (live->streams.size() == 1) live->foretold_first_token = forecast.first_token_at();
+        if (live == nullptr || live->facts.foretold_first_token || forecast.first_token == 0) continue;
+        if (live->streams.size() == 1) live->facts.foretold_first_token = forecast.first_token_at();
     }
 }
 

@@ -29,7 +29,8 @@ struct LiveFacts {
     uint32_t prompt_tokens = 0;  ///< of all its prompts
     uint64_t max_output_tokens = 0;
     ModelWork work;
-    metrics::RowCost cost = {};  ///< of its model's steps
+    metrics::RowCost cost = {};                      ///< of its model's steps
+    std::optional<Nanos> foretold_first_token = {};  ///< a point in time, as its client was told when it came in
 };
 
 /// Somebody whose rows were computed while another waited.
@@ -52,7 +53,6 @@ struct LiveRequest {
     bool cold = false;  ///< it waited for its model to load
     std::optional<Nanos> ended;
     const char* outcome = nullptr;
-    std::optional<Nanos> foretold_first_token;  ///< a point in time, as was said first
 
     /// load, queue, prefill, decode, preempted, writing
     const char* phase() const noexcept;
