@@ -144,7 +144,7 @@ def test_a_stream_beside_a_long_document_is_shown_with_who_reads_and_whether_its
         sheltered = tab.locator("li[data-protected]")
         sheltered.wait_for(timeout=60_000)
         kept, words = sheltered.evaluate("lane => [lane.dataset.protected, lane.querySelector('.shelter').textContent]")
-        assert re.match(r"Protected: longest pause .*, promised " if kept == "true" else r"Held up: longest pause .*, promised ", words), words
+        assert re.match(r"Protected: longest pause .*, the aim is " if kept == "true" else r"Held up: longest pause .*, the aim is ", words), words
         tab.wait_for_function("""() => [...document.querySelectorAll("li[data-phase=decode] .held")].some(held => held.textContent.startsWith("Shares the machine with anna (reading, "))""", timeout=60_000)
         eventually(lambda: colours_in(sheltered.locator("canvas"), "--held")[0] > 20)
         client.done()
