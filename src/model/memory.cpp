@@ -97,10 +97,11 @@ AvailableMemory available_memory(const std::string& root) {
     return memory;
 }
 
-uint64_t MemoryEstimate::kv_bytes(uint64_t tokens) const noexcept {
+uint64_t MemoryEstimate::kv_bytes(uint64_t tokens, kernels::KvType kind) const noexcept {
     uint64_t bytes = 0;
     for (const PageGroupEstimate& group : groups)
-        bytes += group.bytes_per_token * (group.window == 0 ? tokens : std::min<uint64_t>(tokens, group.window));
+        bytes += (kind == kernels::KvType::q8 ? group.q8_bytes_per_token : group.bytes_per_token) *
+                 (group.window == 0 ? tokens : std::min<uint64_t>(tokens, group.window));
     return bytes;
 }
 
@@ -127,12 +128,15 @@ MemoryEstimate estimate_memory(const ModelSpec& spec, const GgufFile& file) {
     estimate.scratch_bytes = sizeof(float) * (kStepRows * per_row + kLogitRows * uint64_t{spec.vocab});
 
     const auto windowed = static_cast<uint32_t>(std::ranges::count(spec.windowed, 1));
-    const uint64_t per_layer = 2 * sizeof(uint16_t) * uint64_t{spec.kv_width()};
+    const auto per_layer = [&](kernels::KvType kind) {
+        return spec.kv_heads * kernels::kv_page_bytes(spec.head_dim, kind) / kPageTokens;
+    };
+    const uint64_t f16 = per_layer(kernels::KvType::f16), q8 = per_layer(kernels::KvType::q8);
     const uint32_t full = spec.n_layers - windowed;
-    if (full > 0) estimate.groups.push_back({"full attention", full, full * per_layer, 0});
+    if (full > 0) estimate.groups.push_back({"full attention", full, full * f16, full * q8, 0});
     if (windowed > 0)
         estimate.groups.push_back(
-            {fmt::format("window of {}", spec.window), windowed, windowed * per_layer, spec.window});
+            {fmt::format("window of {}", spec.window), windowed, windowed * f16, windowed * q8, spec.window});
     return estimate;
 }
 

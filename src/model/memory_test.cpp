@@ -104,5 +104,17 @@ TEST(memory, a_window_bounds_the_keys_that_are_kept) {
     EXPECT_GT(estimate.weight_bytes, 0U);
 }
 
+TEST(memory, keys_and_values_of_each_kind_take_what_a_page_of_that_kind_takes) {
+    const testing::Bytes bytes = testing::tiny_model({.family = "gemma3", .layers = 6}).bytes();
+    auto file = GgufFile::parse(bytes, "t.gguf");
+    auto spec = read_spec(*file);
+    ASSERT_TRUE(spec.has_value()) << spec.error().message;
+    const MemoryEstimate estimate = estimate_memory(*spec, *file);
+    for (const kernels::KvType kind : {kernels::KvType::f16, kernels::KvType::q8})  // one page: inside the window too
+        EXPECT_EQ(estimate.kv_bytes(kPageTokens, kind),
+                  6 * spec->kv_heads * kernels::kv_page_bytes(spec->head_dim, kind));
+    EXPECT_LT(estimate.kv_bytes(1000, kernels::KvType::q8), estimate.kv_bytes(1000));
+}
+
 }  // namespace
 }  // namespace cadans::model
