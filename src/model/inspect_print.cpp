@@ -35,12 +35,14 @@ Json memory_json(const MemoryEstimate& memory, uint64_t context) {
         groups.push_back({{"name", group.name},
                           {"layers", group.layers},
                           {"bytes_per_token", group.bytes_per_token},
+                          {"q8_bytes_per_token", group.q8_bytes_per_token},
                           {"window", group.window}});
     return {{"weights_bytes", memory.weight_bytes},
             {"vocabulary_bytes", memory.vocabulary_bytes},
             {"scratch_bytes", memory.scratch_bytes},
             {"total_bytes", memory.fixed_bytes()},
             {"kv_bytes_full_context", memory.kv_bytes(context)},
+            {"q8_kv_bytes_full_context", memory.kv_bytes(context, kernels::KvType::q8)},
             {"page_groups", std::move(groups)}};
 }
 
@@ -62,11 +64,15 @@ std::string memory_text(const InspectReport& report) {
                                    format_size(memory.fixed_bytes()), format_size(memory.weight_bytes),
                                    format_size(memory.vocabulary_bytes), format_size(memory.scratch_bytes));
     for (const PageGroupEstimate& group : memory.groups)
-        text += fmt::format("            {} a token on {} layers ({})\n", format_size(group.bytes_per_token),
-                            group.layers, group.name);
-    if (report.spec)
-        text += fmt::format("            {} more for one request of the whole context\n",
-                            format_size(memory.kv_bytes(report.spec->context_length)));
+        text += fmt::format("            {} a token on {} layers ({}); {} with --kv-type q8\n",
+                            format_size(group.bytes_per_token), group.layers, group.name,
+                            format_size(group.q8_bytes_per_token));
+    if (report.spec) {
+        const uint64_t context = report.spec->context_length;
+        text += fmt::format("            {} more for one request of the whole context; {} with --kv-type q8\n",
+                            format_size(memory.kv_bytes(context)),
+                            format_size(memory.kv_bytes(context, kernels::KvType::q8)));
+    }
     return text + fmt::format("            {} of {} are free{}\n", format_size(report.available.bytes),
                               format_size(report.available.limit),
                               report.available.from_cgroup ? " (control group)" : "");

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/control_group.h"
+#include "base/ids.h"
 #include "base/units.h"
 #include "kernels/packed.h"
 
@@ -49,50 +51,28 @@ std::optional<uint64_t> number_after(const std::string& text, std::string_view n
     return std::nullopt;
 }
 
-/// The files of one hierarchy: where it is mounted and what its numbers are called.
+/// What the numbers of one hierarchy are called.
 struct Hierarchy {
-    std::string_view mount, limit, usage, reclaimable;
+    GroupVersion version;
+    std::string_view limit, usage, reclaimable;
 };
-constexpr Hierarchy kVersion2 = {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "};
-constexpr Hierarchy kVersion1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-                                 "total_inactive_file "};
+constexpr Hierarchy kHierarchies[] = {
+    {GroupVersion::two, "memory.max", "memory.current", "inactive_file "},
+    {GroupVersion::one, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "},
+};
 
-/// This process's group in a hierarchy, from /proc/self/cgroup: "0::/a/b" or "7:memory:/a/b".
-std::optional<std::string> group_path(const std::string& groups, bool version2) {
-    size_t at = 0;
-    while (at < groups.size()) {
-        const size_t end = std::min(groups.find('\n', at), groups.size());
-        const std::string_view line = std::string_view(groups).substr(at, end - at);
-        at = end + 1;
-        const size_t first = line.find(':');
-        const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
-        if (second == std::string_view::npos) continue;
-        const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
-        const bool match = version2 ? line.starts_with("0::") : controllers.find(",memory,") != std::string::npos;
-        if (match) return std::string(line.substr(second + 1));
-    }
-    return std::nullopt;
-}
-
-/// The tightest of a group and its ancestors. Inside a container the path may not exist below the mount;
-/// the mount itself is then the group.
-void apply_group(const std::string& root, const Hierarchy& names, std::string path, AvailableMemory& memory) {
-    if (path.find("..") != std::string::npos) path.clear();
-    while (true) {
-        const std::string folder = root + std::string(names.mount) + path + "/";
+/// The tightest of a group and its ancestors.
+void apply_group(const std::string& root, const Hierarchy& names, AvailableMemory& memory) {
+    for (const std::string& folder : control_group_folders(names.version, "memory", root)) {
         const auto limit = number_in_file(folder + std::string(names.limit));
         const auto used = number_in_file(folder + std::string(names.usage));
         // Version 1 writes "no limit" as a number near 2^63.
-        if (limit && used && *limit < (uint64_t{1} << 60)) {
-            const auto statistics = slurp(folder + "memory.stat");
-            const uint64_t reclaimable = statistics ? number_after(*statistics, names.reclaimable).value_or(0) : 0;
-            const uint64_t held = *used - std::min(*used, reclaimable);
-            const uint64_t free = *limit - std::min(*limit, held);
-            if (free < memory.bytes) memory = {free, *limit, true};
-        }
-        while (path.ends_with('/')) path.pop_back();
-        if (path.empty()) return;
-        path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+        if (!limit || !used || *limit >= (uint64_t{1} << 60)) continue;
+        const auto statistics = slurp(folder + "memory.stat");
+        const uint64_t reclaimable = statistics ? number_after(*statistics, names.reclaimable).value_or(0) : 0;
+        const uint64_t held = *used - std::min(*used, reclaimable);
+        const uint64_t free = *limit - std::min(*limit, held);
+        if (free < memory.bytes) memory = {free, *limit, true};
     }
 }
 
@@ -113,17 +93,15 @@ AvailableMemory available_memory(const std::string& root) {
         if (const auto total = number_after(*host, "MemTotal:")) memory.limit = *total * kBytesPerKilobyte;
         if (const auto free = number_after(*host, "MemAvailable:")) memory.bytes = *free * kBytesPerKilobyte;
     }
-    if (const auto groups = slurp(root + "/proc/self/cgroup")) {
-        if (const auto path = group_path(*groups, true)) apply_group(root, kVersion2, *path, memory);
-        if (const auto path = group_path(*groups, false)) apply_group(root, kVersion1, *path, memory);
-    }
+    for (const Hierarchy& hierarchy : kHierarchies) apply_group(root, hierarchy, memory);
     return memory;
 }
 
-uint64_t MemoryEstimate::kv_bytes(uint64_t tokens) const noexcept {
+uint64_t MemoryEstimate::kv_bytes(uint64_t tokens, kernels::KvType kind) const noexcept {
     uint64_t bytes = 0;
     for (const PageGroupEstimate& group : groups)
-        bytes += group.bytes_per_token * (group.window == 0 ? tokens : std::min<uint64_t>(tokens, group.window));
+        bytes += (kind == kernels::KvType::q8 ? group.q8_bytes_per_token : group.bytes_per_token) *
+                 (group.window == 0 ? tokens : std::min<uint64_t>(tokens, group.window));
     return bytes;
 }
 
@@ -150,12 +128,15 @@ MemoryEstimate estimate_memory(const ModelSpec& spec, const GgufFile& file) {
     estimate.scratch_bytes = sizeof(float) * (kStepRows * per_row + kLogitRows * uint64_t{spec.vocab});
 
     const auto windowed = static_cast<uint32_t>(std::ranges::count(spec.windowed, 1));
-    const uint64_t per_layer = 2 * sizeof(uint16_t) * uint64_t{spec.kv_width()};
+    const auto per_layer = [&](kernels::KvType kind) {
+        return spec.kv_heads * kernels::kv_page_bytes(spec.head_dim, kind) / kPageTokens;
+    };
+    const uint64_t f16 = per_layer(kernels::KvType::f16), q8 = per_layer(kernels::KvType::q8);
     const uint32_t full = spec.n_layers - windowed;
-    if (full > 0) estimate.groups.push_back({"full attention", full, full * per_layer, 0});
+    if (full > 0) estimate.groups.push_back({"full attention", full, full * f16, full * q8, 0});
     if (windowed > 0)
         estimate.groups.push_back(
-            {fmt::format("window of {}", spec.window), windowed, windowed * per_layer, spec.window});
+            {fmt::format("window of {}", spec.window), windowed, windowed * f16, windowed * q8, spec.window});
     return estimate;
 }
 

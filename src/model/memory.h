@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernels/kernel_table.h"
 #include "model/gguf.h"
 #include "model/spec.h"
 
@@ -28,8 +29,9 @@ AvailableMemory available_memory(const std::string& root = "");
 struct PageGroupEstimate {
     std::string name;  ///< "full attention" or "window of 512"
     uint32_t layers = 0;
-    uint64_t bytes_per_token = 0;  ///< all its layers together, f16 keys and values
-    uint32_t window = 0;           ///< tokens that are kept at most, 0: all
+    uint64_t bytes_per_token = 0;     ///< all its layers together, keys and values as f16
+    uint64_t q8_bytes_per_token = 0;  ///< the same as q8, its scales among them
+    uint32_t window = 0;              ///< tokens that are kept at most, 0: all
 };
 
 /// What a model takes once loaded, in bytes.
@@ -46,7 +48,7 @@ struct MemoryEstimate {
     /// What goes back when it is unloaded and its words are kept.
     uint64_t unloaded_bytes() const noexcept { return weight_bytes + scratch_bytes; }
     /// Keys and values of one sequence of that many tokens.
-    uint64_t kv_bytes(uint64_t tokens) const noexcept;
+    uint64_t kv_bytes(uint64_t tokens, kernels::KvType kind = kernels::KvType::f16) const noexcept;
 };
 
 /// No tensor byte is read.

@@ -1,11 +1,11 @@
 #include "model/memory.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
+#include <string>
 
+#include "base/ids.h"
+#include "base/testing/fake_system.h"
 #include "model/testing/tiny_model.h"
 
 namespace cadans::model {
@@ -13,17 +13,10 @@ namespace {
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
-/// A made-up /proc and /sys.
-class FakeSystem {
-  public:
-    FakeSystem() : root_(::testing::TempDir() + "/cadans_memory_test_" + std::to_string(::getpid())) {
-        std::filesystem::remove_all(root_);
-    }
-    ~FakeSystem() { std::filesystem::remove_all(root_); }
-
+/// A system with so much memory, all of it in kilobytes.
+struct FakeSystem : cadans::testing::FakeSystem {
     FakeSystem& write(const std::string& path, const std::string& text) {
-        std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
-        std::ofstream(root_ + path) << text;
+        cadans::testing::FakeSystem::write(path, text);
         return *this;
     }
     FakeSystem& host(uint64_t total_kb, uint64_t available_kb) {
@@ -31,10 +24,7 @@ class FakeSystem {
                                           " kB\nMemFree: 1 kB\nMemAvailable:   " + std::to_string(available_kb) +
                                           " kB\n");
     }
-    AvailableMemory read() const { return available_memory(root_); }
-
-  private:
-    std::string root_;
+    AvailableMemory read() const { return available_memory(root()); }
 };
 
 TEST(memory, without_a_group_the_host_counts) {
@@ -112,6 +102,18 @@ TEST(memory, a_window_bounds_the_keys_that_are_kept) {
     const uint64_t layer = 2 * 2 * 64;  // keys and values, two bytes each, kv width 64
     EXPECT_EQ(estimate.kv_bytes(100), layer * (1 * 100 + 5 * 32));
     EXPECT_GT(estimate.weight_bytes, 0U);
+}
+
+TEST(memory, keys_and_values_of_each_kind_take_what_a_page_of_that_kind_takes) {
+    const testing::Bytes bytes = testing::tiny_model({.family = "gemma3", .layers = 6}).bytes();
+    auto file = GgufFile::parse(bytes, "t.gguf");
+    auto spec = read_spec(*file);
+    ASSERT_TRUE(spec.has_value()) << spec.error().message;
+    const MemoryEstimate estimate = estimate_memory(*spec, *file);
+    for (const kernels::KvType kind : {kernels::KvType::f16, kernels::KvType::q8})  // one page: inside the window too
+        EXPECT_EQ(estimate.kv_bytes(kPageTokens, kind),
+                  6 * spec->kv_heads * kernels::kv_page_bytes(spec->head_dim, kind));
+    EXPECT_LT(estimate.kv_bytes(1000, kernels::KvType::q8), estimate.kv_bytes(1000));
 }
 
 }  // namespace

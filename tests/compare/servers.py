@@ -25,13 +25,20 @@ COUNTED_S = 6        # seconds in which the words of all streams are counted
 OURS = f"{BINARY} serve --model {{model}} --port {{port}} --threads {{threads}} --context {{context}} --max-running 8"
 
 
+def family(pid):
+    """A process and all below it: what was started may only look after what serves."""
+    children = [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    return [pid] + [each for child in children for each in family(child)]
+
+
 def memory(pid):
-    """Bytes of a process, by cause."""
-    found = {}
-    for line in open(f"/proc/{pid}/status", encoding="ascii", errors="replace"):
-        name, _, rest = line.partition(":")
-        if name in ("VmHWM", "VmRSS", "RssAnon", "RssFile"):
-            found[name] = int(rest.split()[0]) * 1024
+    """Bytes of a process and those below it together, by cause."""
+    found = dict.fromkeys(("VmHWM", "VmRSS", "RssAnon", "RssFile"), 0)
+    for each in family(pid):
+        for line in open(f"/proc/{each}/status", encoding="ascii", errors="replace"):
+            name, _, rest = line.partition(":")
+            if name in found:
+                found[name] += int(rest.split()[0]) * 1024
     return found
 
 

@@ -1,6 +1,8 @@
 """Servers as peers: what is asked of them, what counts, and what is refused."""
 import io
 import json
+import subprocess
+import sys
 import time
 
 import pytest
@@ -65,6 +67,14 @@ def test_a_program_that_is_no_server_fails_with_its_words(tmp_path):
     with pytest.raises(Failed, match="ended with 3: no such flag"):
         with servers.Started("sh -c 'echo no such flag; exit 3'", "/health", model="m"):
             pass
+
+
+def test_the_memory_of_a_server_is_also_that_of_who_serves_for_it():
+    below = "import sys; kept = bytearray(200_000_000); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen(["sh", "-c", f"'{sys.executable}' -c '{below}'; true"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as above:
+        above.stdout.readline()
+        assert servers.memory(above.pid)["RssAnon"] > 200_000_000
+        above.stdin.close()
 
 
 def test_our_own_server_is_measured_from_its_start():

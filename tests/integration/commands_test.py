@@ -13,7 +13,7 @@ from server import BINARY, run
 def test_inspect_says_what_the_file_holds():
     result = run("inspect", models.tiny("gemma3", "q4_k"))
     assert result.returncode == 0
-    for word in ("gemma3", "Q4_K", "512"):
+    for word in ("gemma3", "Q4_K", "512", "with --kv-type q8"):
         assert word in result.stdout
 
 
