@@ -75,7 +75,8 @@ void Generation::remember(Closing& closing, metrics::Outcome outcome) {
         facts.held_up_by = live->worst_holders(kHoldersShown);
         const std::optional<Nanos> first = record_.streams().front().first_token;
         if (first && live->facts.foretold_first_token)
-            facts.forecast = {*live->facts.foretold_first_token - record_.accepted(), *first - *live->facts.foretold_first_token};
+            facts.forecast = {*live->facts.foretold_first_token - record_.accepted(),
+                              *first - *live->facts.foretold_first_token};
     }
     if (facts.forecast) ledger_->metrics.count_forecast(facts.forecast->error);
     if (trace_parent_ || ledger_->spans.on()) facts.trace_id = send_spans(figures, outcome);
