@@ -272,6 +272,15 @@ TEST(machine, reads_a_fit_wherever_the_coefficients_stand_and_refuses_half_a_one
     }
 }
 
+TEST(machine, a_fit_is_not_looked_for_in_depths_that_nobody_writes) {
+    const Scratch file(std::string(500'000, '[') + std::string(500'000, ']'));
+    const auto fit = read_fit(file.path());
+    ASSERT_FALSE(fit);
+    EXPECT_EQ(fit.error().code, ErrorCode::bad_input);
+    const Scratch words("[\"" + std::string(500, '[') + "\\\"[\", {\"weights_ps\": 1}]");
+    EXPECT_NE(read_fit(words.path()).error().message.find("row_ps"), std::string::npos) << "brackets in text are text";
+}
+
 TEST(plot, draws_a_line_for_each_policy_and_survives_having_nothing_to_draw) {
     const std::string svg = plot_svg("a <b> & c", {{"cadence", {1000000, 2000000}, {5, 10}}, {"other", {}, {7}}});
     EXPECT_NE(svg.find("a &lt;b> &amp; c"), std::string::npos);
