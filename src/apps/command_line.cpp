@@ -12,6 +12,7 @@
 #include "apps/commands.h"
 #include "apps/config_file.h"
 #include "apps/settings.h"
+#include "apps/stderr_text.h"
 #include "sched/policies.h"
 #include "serve/dialects/keep_alive.h"
 
@@ -170,7 +171,7 @@ void add_serve(CLI::App& app, int& exit_code) {
     add_settings(*command, *settings);
     command->callback([command, settings, &exit_code] {
         if (Status applied = apply_config_file(*command); !applied) {
-            fmt::print(stderr, "cadans: {}\n", applied.error().message);
+            to_stderr("cadans: {}\n", applied.error().message);
             exit_code = exit_code_of(applied.error());
             return;
         }
@@ -213,7 +214,7 @@ void add_run(CLI::App& app, int& exit_code) {
     command->add_option("--isa", settings->compute.isa, "forces an instruction set")->envname("CADANS_ISA");
     command->callback([settings, &exit_code] {
         if (settings->json && settings->prompt.empty()) {
-            fmt::print(stderr, "cadans: --json needs a PROMPT\n");
+            to_stderr("cadans: --json needs a PROMPT\n");
             exit_code = 2;
             return;
         }
@@ -432,7 +433,7 @@ int run_command_line(int argc, char** argv) {
     add_top(app, exit_code);
     const auto is_meant = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
     if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_meant).empty()) {
-        fmt::print(stderr, "cadans: there is no command '{}'; cadans --help lists them\n", argv[1]);
+        to_stderr("cadans: there is no command '{}'; cadans --help lists them\n", argv[1]);
         return 2;
     }
     try {
@@ -442,7 +443,7 @@ int run_command_line(int argc, char** argv) {
         app.exit(e);
         return asked ? 0 : 2;
     } catch (const std::exception& e) {
-        fmt::print(stderr, "cadans: {}\n", e.what());
+        to_stderr("cadans: {}\n", e.what());
         return 70;
     }
     return exit_code;

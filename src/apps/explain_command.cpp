@@ -6,13 +6,14 @@
 
 #include "apps/commands.h"
 #include "apps/server_address.h"
+#include "apps/stderr_text.h"
 
 namespace cadans::apps {
 int explain_command(const ExplainSettings& s) {
     const std::string language = s.language.empty() ? language_of_the_terminal() : s.language;
     const auto reply = ask(s.server, fmt::format("/cadans/v1/requests/{}/explanation?language={}", s.id, language));
     if (!reply) {
-        fmt::print(stderr, "cadans: {}\n", reply.error().message);
+        to_stderr("cadans: {}\n", reply.error().message);
         return 1;
     }
     if (s.json) {

@@ -13,6 +13,7 @@
 #include "apps/progress.h"
 #include "apps/room_loader.h"
 #include "apps/settings.h"
+#include "apps/stderr_text.h"
 #include "apps/supervisor.h"
 #include "base/clock.h"
 #include "base/random.h"
@@ -36,7 +37,7 @@ constexpr Nanos kUsualKeepAlive = 5 * 60 * kNanosPerSecond;  // Ollama's
 constexpr Micros kUsualGap = 200 * kMicrosPerMilli;
 
 int fail(const Error& error) {
-    fmt::print(stderr, "cadans: {}\n", error.message);
+    to_stderr("cadans: {}\n", error.message);
     return exit_code_of(error);
 }
 

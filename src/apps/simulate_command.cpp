@@ -8,6 +8,7 @@
 #include "apps/asked_workload.h"
 #include "apps/commands.h"
 #include "apps/settings.h"
+#include "apps/stderr_text.h"
 #include "base/file.h"
 #include "engine/cost_fit.h"
 #include "sim/capacity.h"
@@ -23,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 int fail(const Error& error) {
-    fmt::print(stderr, "cadans: {}\n", error.message);
+    to_stderr("cadans: {}\n", error.message);
     return 1;
 }
 

@@ -12,6 +12,7 @@
 
 #include "apps/commands.h"
 #include "apps/server_address.h"
+#include "apps/stderr_text.h"
 #include "base/units.h"
 
 namespace cadans::apps {
@@ -148,7 +149,7 @@ size_t terminal_lines() {
 }
 
 int fail(const Error& error) {
-    fmt::print(stderr, "cadans: {}\n", error.message);
+    to_stderr("cadans: {}\n", error.message);
     return 1;
 }
 
