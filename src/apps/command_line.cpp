@@ -43,6 +43,12 @@ std::string is_size(const std::string& text) {
     return size ? std::string() : size.error().message;
 }
 
+/// Empty, or why it is none. A minus would become a number near 2^64.
+std::string is_seed(const std::string& text) {
+    const bool digits = !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+    return digits ? std::string() : fmt::format("'{}' is no whole number from 0 up", text);
+}
+
 std::string is_size_or_nothing(const std::string& text) { return text.empty() ? std::string() : is_size(text); }
 
 std::string is_keep_alive_or_nothing(const std::string& text) {
@@ -251,7 +257,7 @@ void add_bench_serve(CLI::App& bench, int& exit_code) {
     command->add_option("--gap-ms", s->gap_ms, "a longer gap between words is a stall")
         ->check(CLI::Range(1e-3, 1e9))
         ->capture_default_str();
-    command->add_option("--seed", s->seed, "for everything that is drawn")->capture_default_str();
+    command->add_option("--seed", s->seed, "for everything that is drawn")->check(is_seed)->capture_default_str();
     command->add_option("--plot", s->plot, "a picture of how long people waited, as SVG")->type_name("FILE");
     command->add_flag("--realtime", s->realtime, "stop-watches go before other work of this machine (root)");
     command->add_flag("--json", s->json, "one record a server, on stdout");
@@ -349,7 +355,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
     command->add_option("--gap-ms", s->gap_ms, "the gap that policies aim at and that counts as a stall; else the SLO")
         ->check(CLI::Range(1e-3, 1e9))
         ->type_name("MS");
-    command->add_option("--seed", s->seed, "for everything that is drawn")->capture_default_str();
+    command->add_option("--seed", s->seed, "for everything that is drawn")->check(is_seed)->capture_default_str();
     command->add_option("--context", s->room.context_tokens, "tokens one request may use")
         ->check(CLI::Range(32, 1 << 24))
         ->capture_default_str();

@@ -252,6 +252,12 @@ TEST(capacity, lies_between_a_rate_that_keeps_the_rule_and_one_that_does_not) {
     }
 }
 
+TEST(capacity, is_no_number_where_no_rate_breaks_the_rule) {
+    const auto load = *make_load("poisson:requests=1,prompt=20,output=2", 2);
+    const auto machine = *machine_of("static-chunk", {}, built_in_fit(), 400 * kNanosPerMilli);
+    EXPECT_TRUE(std::isinf(capacity(machine, load, promise_for(machine.cost), Rule::sarathi, 1)));
+}
+
 TEST(machine, names_the_policies_there_are) {
     const auto machine = machine_of("luck", {}, built_in_fit(), kNanosPerSecond);
     ASSERT_FALSE(machine);
