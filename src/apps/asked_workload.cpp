@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/stderr_text.h"
 #include "sim/load_spec.h"
 #include "sim/trace_reader.h"
 
@@ -19,7 +20,7 @@ Result<sim::Workload> asked_workload(const std::string& trace, const std::string
                 "--rate");
         made->scale_to(rate, seed);
     } else if (!made->timed) {
-        fmt::print(stderr, "{} has no times: Poisson arrivals, {} a second (--rate)\n", made->name, untimed_rate);
+        to_stderr("{} has no times: Poisson arrivals, {} a second (--rate)\n", made->name, untimed_rate);
         made->scale_to(untimed_rate, seed);
     }
     return made;

@@ -10,6 +10,7 @@
 #include "apps/engine_room.h"
 #include "apps/progress.h"
 #include "apps/settings.h"
+#include "apps/stderr_text.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "engine/machine_limits.h"
@@ -230,7 +231,7 @@ int fit(BenchSettings s) {
     });
     loading.clear();
     if (!room) {
-        fmt::print(stderr, "cadans: {}\n", room.error().message);
+        to_stderr("cadans: {}\n", room.error().message);
         return exit_code_of(room.error());
     }
     Progress measuring("measuring");
@@ -263,11 +264,11 @@ int bench_command(BenchSettings s) {
         });
         bar.clear();
         if (!room) {
-            fmt::print(stderr, "cadans: {}\n", room.error().message);
+            to_stderr("cadans: {}\n", room.error().message);
             return exit_code_of(room.error());
         }
         if (Status fits = check_room(**room, s); !fits) {
-            fmt::print(stderr, "cadans: {}\n", fits.error().message);
+            to_stderr("cadans: {}\n", fits.error().message);
             return exit_code_of(fits.error());
         }
         const Limits limits{kernels::measure_dot_peak(*(*room)->table, *(*room)->pool),

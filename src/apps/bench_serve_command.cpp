@@ -10,6 +10,7 @@
 #include "apps/commands.h"
 #include "apps/progress.h"
 #include "apps/settings.h"
+#include "apps/stderr_text.h"
 #include "base/file.h"
 #include "load/load_report.h"
 #include "load/open_loop.h"
@@ -21,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 int fail(const Error& error) {
-    fmt::print(stderr, "cadans: {}\n", error.message);
+    to_stderr("cadans: {}\n", error.message);
     return 1;
 }
 
@@ -152,8 +153,7 @@ int bench_serve_command(const BenchServeSettings& s) {
                            [&](size_t ended) { bar.show(ended, workload->arrivals.size(), peer.url.authority()); });
         bar.clear();
         if (s.realtime && !played.realtime)
-            fmt::print(stderr,
-                       "cadans: stop-watches could not go before other work: that needs root or CAP_SYS_NICE\n");
+            to_stderr("cadans: stop-watches could not go before other work: that needs root or CAP_SYS_NICE\n");
         lines.push_back({peer, load::report_of(played, std::llround(s.gap_ms * 1e6)), played.realtime});
     }
     if (!s.plot.empty()) {

@@ -12,6 +12,7 @@
 #include "apps/commands.h"
 #include "apps/config_file.h"
 #include "apps/settings.h"
+#include "apps/stderr_text.h"
 #include "sched/policies.h"
 #include "serve/dialects/keep_alive.h"
 
@@ -40,6 +41,12 @@ CLI::Option* setting(CLI::App& command, const std::string& name, T& value, const
 std::string is_size(const std::string& text) {
     const Result<uint64_t> size = parse_size(text);
     return size ? std::string() : size.error().message;
+}
+
+/// Empty, or why it is none. A minus would become a number near 2^64.
+std::string is_seed(const std::string& text) {
+    const bool digits = !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+    return digits ? std::string() : fmt::format("'{}' is no whole number from 0 up", text);
 }
 
 std::string is_size_or_nothing(const std::string& text) { return text.empty() ? std::string() : is_size(text); }
@@ -170,7 +177,7 @@ void add_serve(CLI::App& app, int& exit_code) {
     add_settings(*command, *settings);
     command->callback([command, settings, &exit_code] {
         if (Status applied = apply_config_file(*command); !applied) {
-            fmt::print(stderr, "cadans: {}\n", applied.error().message);
+            to_stderr("cadans: {}\n", applied.error().message);
             exit_code = exit_code_of(applied.error());
             return;
         }
@@ -213,7 +220,7 @@ void add_run(CLI::App& app, int& exit_code) {
     command->add_option("--isa", settings->compute.isa, "forces an instruction set")->envname("CADANS_ISA");
     command->callback([settings, &exit_code] {
         if (settings->json && settings->prompt.empty()) {
-            fmt::print(stderr, "cadans: --json needs a PROMPT\n");
+            to_stderr("cadans: --json needs a PROMPT\n");
             exit_code = 2;
             return;
         }
@@ -250,7 +257,7 @@ void add_bench_serve(CLI::App& bench, int& exit_code) {
     command->add_option("--gap-ms", s->gap_ms, "a longer gap between words is a stall")
         ->check(CLI::Range(1e-3, 1e9))
         ->capture_default_str();
-    command->add_option("--seed", s->seed, "for everything that is drawn")->capture_default_str();
+    command->add_option("--seed", s->seed, "for everything that is drawn")->check(is_seed)->capture_default_str();
     command->add_option("--plot", s->plot, "a picture of how long people waited, as SVG")->type_name("FILE");
     command->add_flag("--realtime", s->realtime, "stop-watches go before other work of this machine (root)");
     command->add_flag("--json", s->json, "one record a server, on stdout");
@@ -348,7 +355,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
     command->add_option("--gap-ms", s->gap_ms, "the gap that policies aim at and that counts as a stall; else the SLO")
         ->check(CLI::Range(1e-3, 1e9))
         ->type_name("MS");
-    command->add_option("--seed", s->seed, "for everything that is drawn")->capture_default_str();
+    command->add_option("--seed", s->seed, "for everything that is drawn")->check(is_seed)->capture_default_str();
     command->add_option("--context", s->room.context_tokens, "tokens one request may use")
         ->check(CLI::Range(32, 1 << 24))
         ->capture_default_str();
@@ -432,7 +439,7 @@ int run_command_line(int argc, char** argv) {
     add_top(app, exit_code);
     const auto is_meant = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
     if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_meant).empty()) {
-        fmt::print(stderr, "cadans: there is no command '{}'; cadans --help lists them\n", argv[1]);
+        to_stderr("cadans: there is no command '{}'; cadans --help lists them\n", argv[1]);
         return 2;
     }
     try {
@@ -442,7 +449,7 @@ int run_command_line(int argc, char** argv) {
         app.exit(e);
         return asked ? 0 : 2;
     } catch (const std::exception& e) {
-        fmt::print(stderr, "cadans: {}\n", e.what());
+        to_stderr("cadans: {}\n", e.what());
         return 70;
     }
     return exit_code;

@@ -6,21 +6,27 @@
 
 #include "apps/commands.h"
 #include "apps/server_address.h"
+#include "apps/stderr_text.h"
 
 namespace cadans::apps {
 int explain_command(const ExplainSettings& s) {
     const std::string language = s.language.empty() ? language_of_the_terminal() : s.language;
-    const auto reply = ask(s.server, fmt::format("/cadans/v1/requests/{}/explanation?language={}", s.id, language));
+    const auto reply =
+        ask(s.server, fmt::format("/cadans/v1/requests/{}/explanation?language={}", escaped(s.id), language));
     if (!reply) {
-        fmt::print(stderr, "cadans: {}\n", reply.error().message);
+        to_stderr("cadans: {}\n", reply.error().message);
+        return 1;
+    }
+    if (!reply->is_object() || !reply->contains("sentences")) {
+        to_stderr("cadans: {}\n", strange(s.server).message);
         return 1;
     }
     if (s.json) {
         std::cout << reply->dump(2) << '\n';
         return 0;
     }
-    fmt::print("{}\n", reply->value("id", ""));
-    for (const auto& sentence : (*reply)["sentences"]) fmt::print("{}\n", sentence.value("text", ""));
+    fmt::print("{}\n", text_at(*reply, "id"));
+    for (const auto& sentence : list_at(*reply, "sentences")) fmt::print("{}\n", text_at(sentence, "text", ""));
     return 0;
 }
 

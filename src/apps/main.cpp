@@ -11,6 +11,7 @@
 
 #include "apps/command_line.h"
 #include "apps/commands.h"
+#include "apps/stderr_text.h"
 
 int main(int argc, char** argv) {
     std::setlocale(LC_ALL, "C");
@@ -23,7 +24,7 @@ int main(int argc, char** argv) {
     int exit_code = cadans::apps::run_command_line(argc, argv);
     std::cout.flush();
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout) {
-        fmt::print(stderr, "cadans: what was to be printed could not be written\n");
+        to_stderr("cadans: what was to be printed could not be written\n");
         return exit_code == 0 ? 1 : exit_code;
     }
     return exit_code;

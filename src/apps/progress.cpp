@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "apps/stderr_text.h"
 #include "base/clock.h"
 
 namespace cadans::apps {
@@ -26,7 +27,7 @@ void Progress::show(uint64_t done, uint64_t total, const std::string& note) {
         const auto tenth = static_cast<uint32_t>(share * 10);
         if (tenth <= last_tenth_ && done != total) return;
         last_tenth_ = tenth;
-        if (done == total || tenth % 5 == 0) fmt::print(stderr, "{} {:.0f} % {}\n", what_, share * 100, note);
+        if (done == total || tenth % 5 == 0) to_stderr("{} {:.0f} % {}\n", what_, share * 100, note);
         return;
     }
     const Nanos now = steady_now();
@@ -36,12 +37,12 @@ void Progress::show(uint64_t done, uint64_t total, const std::string& note) {
     const auto full = static_cast<uint32_t>(share * kCells);
     std::string bar;
     for (uint32_t i = 0; i < kCells; i++) bar += i < full ? "━" : "·";
-    fmt::print(stderr, "\r\033[K{} {} {:3.0f} % {}", what_, bar, share * 100, note);
+    to_stderr("\r\033[K{} {} {:3.0f} % {}", what_, bar, share * 100, note);
     std::fflush(stderr);
 }
 
 void Progress::clear() {
-    if (drawn_) fmt::print(stderr, "\r\033[K");
+    if (drawn_) to_stderr("\r\033[K");
     drawn_ = false;
     std::fflush(stderr);
 }

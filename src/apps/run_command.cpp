@@ -11,6 +11,7 @@
 #include "apps/engine_room.h"
 #include "apps/progress.h"
 #include "apps/settings.h"
+#include "apps/stderr_text.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "metrics/figures.h"
@@ -89,7 +90,7 @@ class Conversation {
         strip += fmt::format(" │ wrote {} tokens{}", f.output_tokens, rate(f.output_tokens_per_second));
         if (f.gap_ns) strip += fmt::format(" │ largest gap {}", format_duration(f.gap_ns->max));
         const bool colour = ::isatty(STDERR_FILENO) == 1;
-        fmt::print(stderr, "{}{}{}\n", colour ? "\033[2m" : "", strip, colour ? "\033[0m" : "");
+        to_stderr("{}{}{}\n", colour ? "\033[2m" : "", strip, colour ? "\033[0m" : "");
     }
 
   private:
@@ -211,22 +212,22 @@ void print_json(const RunSettings& settings, const Answer& answer, Nanos load_ti
 }
 
 int talk(Conversation& conversation) {
-    fmt::print(stderr, "Type a message; Ctrl-C stops an answer, Ctrl-D ends.\n");
+    to_stderr("Type a message; Ctrl-C stops an answer, Ctrl-D ends.\n");
     for (std::string line;;) {
-        fmt::print(stderr, "\n> ");
+        to_stderr("\n> ");
         std::fflush(stderr);
         at_prompt = 1;
         if (interrupted != 0) return kInterrupted;  // it came just before, when nobody waited yet
         const bool given = static_cast<bool>(std::getline(std::cin, line));
         at_prompt = 0;
         if (!given) {
-            fmt::print(stderr, "\n");
+            to_stderr("\n");
             return 0;
         }
         if (line.empty()) continue;
         auto answer = conversation.ask(line);
         if (!answer) {
-            fmt::print(stderr, "cadans: {}\n", answer.error().message);
+            to_stderr("cadans: {}\n", answer.error().message);
             continue;
         }
         std::cout << std::endl;
@@ -249,18 +250,17 @@ int run_command(RunSettings settings) {
     bar.clear();
     if (!room) {
         if (interrupted != 0) return kInterrupted;
-        fmt::print(stderr, "cadans: {}\n", room.error().message);
+        to_stderr("cadans: {}\n", room.error().message);
         return exit_code_of(room.error());
     }
     const Nanos load_time = steady_now() - begin;
     if (!(*room)->models.front().chat_template)
-        fmt::print(stderr,
-                   "This model has no chat template: it continues your text. --chat-template FILE gives it one.\n");
+        to_stderr("This model has no chat template: it continues your text. --chat-template FILE gives it one.\n");
     Conversation conversation(**room, settings, load_time);
     if (settings.prompt.empty()) return talk(conversation);
     auto answer = conversation.ask(settings.prompt);
     if (!answer) {
-        fmt::print(stderr, "cadans: {}\n", answer.error().message);
+        to_stderr("cadans: {}\n", answer.error().message);
         return 1;
     }
     if (settings.json) {

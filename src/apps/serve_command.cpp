@@ -13,6 +13,7 @@
 #include "apps/progress.h"
 #include "apps/room_loader.h"
 #include "apps/settings.h"
+#include "apps/stderr_text.h"
 #include "apps/supervisor.h"
 #include "base/clock.h"
 #include "base/random.h"
@@ -36,7 +37,7 @@ constexpr Nanos kUsualKeepAlive = 5 * 60 * kNanosPerSecond;  // Ollama's
 constexpr Micros kUsualGap = 200 * kMicrosPerMilli;
 
 int fail(const Error& error) {
-    fmt::print(stderr, "cadans: {}\n", error.message);
+    to_stderr("cadans: {}\n", error.message);
     return exit_code_of(error);
 }
 
@@ -115,7 +116,14 @@ std::vector<serve::ModelCard> cards_of(const EngineRoom& room, const ServeSettin
 Result<std::unique_ptr<runtime::Tape>> open_tape(const ServeSettings& s, const sched::House& house, const Life& life) {
     if (s.record.empty()) return std::unique_ptr<runtime::Tape>();
     const std::string path = life.restarts == 0 ? s.record : fmt::format("{}.{}", s.record, life.restarts);
-    return runtime::Tape::open(path, house, {.policy = s.policy, .key = {fresh_seed(), fresh_seed()}});
+    const auto on_end = [path](std::string_view why) {
+        const char* reason = why == "full"   ? "the file is as long as it may become"
+                             : why == "slow" ? "the disk is too slow"
+                                             : "the disk took no more";
+        spdlog::error("the record {} has stopped: {}; serving goes on", path, reason);
+    };
+    return runtime::Tape::open(path, house,
+                               {.policy = s.policy, .key = {fresh_seed(), fresh_seed()}, .on_end = on_end});
 }
 
 /// The gap to promise: as asked, else kUsualGap or, where that is more, the largest floor of the models.

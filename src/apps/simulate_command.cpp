@@ -8,6 +8,7 @@
 #include "apps/asked_workload.h"
 #include "apps/commands.h"
 #include "apps/settings.h"
+#include "apps/stderr_text.h"
 #include "base/file.h"
 #include "engine/cost_fit.h"
 #include "sim/capacity.h"
@@ -23,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 int fail(const Error& error) {
-    fmt::print(stderr, "cadans: {}\n", error.message);
+    to_stderr("cadans: {}\n", error.message);
     return 1;
 }
 
@@ -107,7 +108,7 @@ Json record_of(const Setting& in, const Line& line) {
                    {"steps", r.steps},
                    {"busy", r.busy}};
     if (line.capacity) {
-        record["capacity_rps"] = *line.capacity;
+        record["capacity_rps"] = std::isfinite(*line.capacity) ? Json(*line.capacity) : Json(nullptr);
         record["rule"] = in.settings.rule;
         record["capacity_requests"] = std::min(in.workload.arrivals.size(), sim::kProbeRequests);
     }
@@ -116,6 +117,10 @@ Json record_of(const Setting& in, const Line& line) {
 
 std::string cell(const std::optional<sim::Spread>& spread, Nanos sim::Spread::*which) {
     return spread ? format_duration((*spread).*which) : "-";
+}
+
+std::string capacity_cell(double capacity) {
+    return std::isfinite(capacity) ? fmt::format("  {:.4f}/s", capacity) : "  no rate breaks the rule";
 }
 
 void print_table(const Setting& in, const std::vector<Line>& lines) {
@@ -134,7 +139,7 @@ void print_table(const Setting& in, const std::vector<Line>& lines) {
         fmt::print("{:14} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9.2f} {:>9.4f} {:>6.1f}%{}\n", line.policy, r.refused,
                    cell(r.ttft, &sim::Spread::p50), cell(r.ttft, &sim::Spread::p99), cell(r.gap, &sim::Spread::p50),
                    cell(r.gap, &sim::Spread::p99), cell(r.gap, &sim::Spread::max), r.stalls_per_1000, r.goodput_rps,
-                   100 * r.attained, line.capacity ? fmt::format("  {:.4f}/s", *line.capacity) : "");
+                   100 * r.attained, line.capacity ? capacity_cell(*line.capacity) : "");
     }
     if (in.settings.capacity) fmt::print("\ncapacity: the largest rate that keeps the {} rule\n", in.settings.rule);
 }

@@ -12,6 +12,8 @@
 
 #include "apps/commands.h"
 #include "apps/server_address.h"
+#include "apps/stderr_text.h"
+#include "base/nesting.h"
 #include "base/units.h"
 
 namespace cadans::apps {
@@ -36,23 +38,13 @@ constexpr std::array kLane = {
     LanePart{"preempted", 'x', "41"},     LanePart{"other", '.', "100"},
 };
 
-double number(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_number() ? found->get<double>() : 0.0;
-}
-
-std::string text(const Json& object, const char* key, const char* otherwise = "-") {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : otherwise;
-}
-
 /// A rate or a span that may not be known.
 std::string rate(const Json& object, const char* key) {
-    const double value = number(object, key);
+    const double value = number_at(object, key);
     return value > 0 ? fmt::format("{:.1f}", value) : "-";
 }
 std::string span(const Json& object, const char* key) {
-    const double value = number(object, key);
+    const double value = number_at(object, key);
     return value > 0 ? format_duration(std::llround(value)) : "-";
 }
 
@@ -60,7 +52,7 @@ std::string span(const Json& object, const char* key) {
 std::string lane(const Json& spent, bool colours) {
     std::array<double, kLane.size()> share{};
     double total = 0;
-    for (size_t i = 0; i < kLane.size(); i++) total += share[i] = number(spent, kLane[i].field);
+    for (size_t i = 0; i < kLane.size(); i++) total += share[i] = number_at(spent, kLane[i].field);
     if (total <= 0) return std::string(kLaneCells, ' ');
     std::array<size_t, kLane.size()> cells{};
     size_t left = kLaneCells;
@@ -84,44 +76,47 @@ std::string lane(const Json& spent, bool colours) {
 }
 
 std::string percent(const Json& second, const char* key) {
-    const auto found = second.find(key);
-    return found != second.end() && found->is_number() ? fmt::format("{:.0f} %", 100 * found->get<double>()) : "-";
+    const auto found = second.is_object() ? second.find(key) : second.end();
+    return second.is_object() && found != second.end() && found->is_number()
+               ? fmt::format("{:.0f} %", 100 * found->get<double>())
+               : "-";
 }
 
 std::string head(const Json& now, const Json& second) {
-    const Json gaps = second.contains("gaps") && second["gaps"].is_object() ? second["gaps"] : Json::object();
-    std::string out = fmt::format("{} running, {} waiting", number(now, "running"), number(now, "waiting"));
-    out += fmt::format("   prompts {:.0f} tokens/s, answers {:.0f} tokens/s", number(second, "prefill_tokens"),
-                       number(second, "output_tokens"));
+    const Json& gaps = object_at(second, "gaps");
+    std::string out = fmt::format("{} running, {} waiting", number_at(now, "running"), number_at(now, "waiting"));
+    out += fmt::format("   prompts {:.0f} tokens/s, answers {:.0f} tokens/s", number_at(second, "prefill_tokens"),
+                       number_at(second, "output_tokens"));
     out += fmt::format("\nbusy {}, arithmetic {}, memory bandwidth {}", percent(second, "busy"),
                        percent(second, "arithmetic"), percent(second, "bandwidth"));
     out += fmt::format("   gaps felt: half within {}, longest {}; {:.0f} stalls", span(gaps, "p50"), span(gaps, "max"),
-                       number(second, "stalls"));
-    const Json pages = now.value("pages", Json::object());
-    out +=
-        fmt::format("\npages {} used, {} kept, of {}", format_size(static_cast<uint64_t>(number(pages, "used_bytes"))),
-                    format_size(static_cast<uint64_t>(number(pages, "cached_bytes"))),
-                    format_size(static_cast<uint64_t>(number(pages, "budget_bytes"))));
+                       number_at(second, "stalls"));
+    const Json& pages = object_at(now, "pages");
+    out += fmt::format("\npages {} used, {} kept, of {}",
+                       format_size(static_cast<uint64_t>(number_at(pages, "used_bytes"))),
+                       format_size(static_cast<uint64_t>(number_at(pages, "cached_bytes"))),
+                       format_size(static_cast<uint64_t>(number_at(pages, "budget_bytes"))));
     return out;
 }
 
 std::string line_of(const Json& request, bool colours) {
-    const std::string id = text(request, "id");
+    const std::string id = text_at(request, "id");
     const std::string shown = id.size() > kIdShown ? id.substr(id.size() - kIdShown) : id;
     std::string held;
-    if (const auto holders = request.find("held_up_by"); holders != request.end() && !holders->empty()) {
-        const std::string who = text(holders->front(), "id");
-        held = fmt::format("{} by {} ({})", span(holders->front(), "ns"),
+    if (const Json& holders = list_at(request, "held_up_by"); !holders.empty()) {
+        const std::string who = text_at(holders.front(), "id");
+        held = fmt::format("{} by {} ({})", span(holders.front(), "ns"),
                            who.size() > kIdShown ? who.substr(who.size() - kIdShown) : who,
-                           text(holders->front(), "phase"));
+                           text_at(holders.front(), "phase"));
     }
-    const std::string phase = request.value("ended", false) ? text(request, "outcome") : text(request, "phase");
+    const bool ended = request.is_object() && request.contains("ended") && request["ended"] == true;
+    const std::string phase = ended ? text_at(request, "outcome") : text_at(request, "phase");
     return fmt::format(
-        "{:14} {:12.12} {:11} {:9} {} {:>11} {:>7} {:>8} {:>8} {:>8}  {}", shown, text(request, "model"),
-        text(request, "class"), phase, lane(request["spent_ns"], colours),
-        fmt::format("{:.0f}/{:.0f}", number(request, "computed_tokens") + number(request, "cached_tokens"),
-                    number(request, "prompt_tokens")),
-        number(request, "output_tokens"), span(request, "ttft_ns"), span(request, "max_gap_ns"),
+        "{:14} {:12.12} {:11} {:9} {} {:>11} {:>7} {:>8} {:>8} {:>8}  {}", shown, text_at(request, "model"),
+        text_at(request, "class"), phase, lane(object_at(request, "spent_ns"), colours),
+        fmt::format("{:.0f}/{:.0f}", number_at(request, "computed_tokens") + number_at(request, "cached_tokens"),
+                    number_at(request, "prompt_tokens")),
+        number_at(request, "output_tokens"), span(request, "ttft_ns"), span(request, "max_gap_ns"),
         rate(request, "output_tokens_per_second"), held);
 }
 
@@ -131,11 +126,12 @@ std::string view(const Json& now, const Json& second, bool colours, size_t lines
     out += fmt::format("{:14} {:12} {:11} {:9} {:24} {:>11} {:>7} {:>8} {:>8} {:>8}  {}\n", "id", "model", "class",
                        "phase", "where its time went", "prompt", "answer", "first", "max gap", "tokens/s", "held up");
     size_t left = lines > 8 ? lines - 8 : SIZE_MAX;
-    for (const Json& request : now["requests"]) {
+    const Json& requests = list_at(now, "requests");
+    for (const Json& request : requests) {
         if (left-- == 0) break;
         out += line_of(request, colours) + "\n";
     }
-    if (now["requests"].empty()) out += "nobody is being served\n";
+    if (requests.empty()) out += "nobody is being served\n";
     out +=
         "\nL load  q queue  P reading its prompt  p others' prompts  D writing its answer  d others' answers  x set "
         "aside  . other\n";
@@ -148,18 +144,23 @@ size_t terminal_lines() {
 }
 
 int fail(const Error& error) {
-    fmt::print(stderr, "cadans: {}\n", error.message);
+    to_stderr("cadans: {}\n", error.message);
     return 1;
+}
+
+bool is_now(const Json& document) {
+    return document.is_object() && document.contains("requests") && document["requests"].is_array();
 }
 
 int once(const TopSettings& s) {
     const auto now = ask(s.server, "/cadans/v1/now");
     if (!now) return fail(now.error());
+    if (!is_now(*now)) return fail(strange(s.server));
     if (s.json) {
         std::cout << now->dump(2) << '\n';
         return 0;
     }
-    const Json seconds = now->value("seconds", Json::array());
+    const Json& seconds = list_at(*now, "seconds");
     fmt::print("{}", view(*now, seconds.empty() ? Json::object() : seconds.back(), false, 0));
     return 0;
 }
@@ -170,21 +171,22 @@ int top_command(const TopSettings& s) {
     if (s.json || ::isatty(STDOUT_FILENO) == 0) return once(s);
     const auto url = client::parse_url(s.server.url);
     if (!url) return fail(url.error());
-    bool is_now = false;
+    bool wanted = false, any = false;
     Json second = Json::object();
     const auto reply =
         client::call_lines(*url, request_to(s.server, "/cadans/v1/now/stream"), [&](std::string_view line) {
-            if (line.starts_with("event: ")) is_now = line == "event: now";
-            if (!is_now || !line.starts_with("data: ")) return true;
+            if (line.starts_with("event: ")) wanted = line == "event: now";
+            if (!wanted || !line.starts_with("data: ") || nesting_of(line) > kMostNesting) return true;
             const Json now = Json::parse(line.substr(6), nullptr, false);
-            if (now.is_discarded()) return true;
-            if (const auto seconds = now.find("seconds"); seconds != now.end() && !seconds->empty())
-                second = seconds->back();
+            if (!is_now(now)) return true;
+            any = true;
+            if (const Json& seconds = list_at(now, "seconds"); !seconds.empty()) second = seconds.back();
             fmt::print("\x1b[H\x1b[J{}", view(now, second, true, terminal_lines()));
             return std::fflush(stdout) == 0;
         });
     if (!reply) return fail(reply.error());
     if (reply->status != 200) return fail(error_of(*reply));
+    if (!any) return fail(strange(s.server));
     fmt::print("the server has ended\n");
     return 0;
 }

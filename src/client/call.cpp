@@ -100,9 +100,11 @@ class Way {
 Result<Reply> run(const Url& url, const Request& request, const OnPiece& on_piece) {
     asio::io_context io(1);
     Way way(url, request);
-    Result<Reply> out = Error{ErrorCode::internal, "the call did not run", {}};
+    Result<Reply> out =
+        Error{ErrorCode::io, "http://" + url.authority() + " was no longer waited for", url.authority()};
     asio::co_spawn(
         io, [&]() -> asio::awaitable<void> { out = co_await way.run(on_piece); }, asio::detached);
+    const std::stop_callback leave(request.stop, [&io] { io.stop(); });
     io.run();
     return out;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,7 @@ struct Request {
     std::string body = {};
     std::vector<std::pair<std::string, std::string>> fields = {};
     Nanos patience = 30 * kNanosPerSecond;  ///< for connecting, and between two pieces of the reply
+    std::stop_token stop = {};              ///< ends the call at once, with io
 };
 
 struct Reply {

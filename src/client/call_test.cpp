@@ -7,6 +7,8 @@
 
 #include <thread>
 
+#include "base/clock.h"
+
 namespace cadans::client {
 namespace {
 
@@ -112,6 +114,20 @@ TEST(call, nobody_there_is_said) {
 TEST(call, a_server_that_says_nothing_is_not_waited_for) {
     OneReply server({}, true);
     const auto reply = call(server.url(), {.path = "/", .patience = 50 * kNanosPerMilli});
+    ASSERT_FALSE(reply);
+    EXPECT_EQ(reply.error().code, ErrorCode::io);
+}
+
+TEST(call, is_left_at_once_when_it_is_no_longer_wanted) {
+    OneReply server({}, true);
+    std::stop_source wanted;
+    std::jthread leave([&] {
+        ::usleep(50'000);
+        wanted.request_stop();
+    });
+    const Nanos began = steady_now();
+    const auto reply = call(server.url(), {.path = "/", .stop = wanted.get_token()});
+    EXPECT_LT(steady_now() - began, 10 * kNanosPerSecond) << "its patience is 30 s";
     ASSERT_FALSE(reply);
     EXPECT_EQ(reply.error().code, ErrorCode::io);
 }

@@ -6,11 +6,21 @@
 namespace cadans::load {
 namespace {
 
+constexpr uint32_t kFewestPieces = 3;  ///< fewer gaps than two tell when it was sent, not how fast it came
+
 std::optional<LoadReport::Rates> rates_of(std::vector<double> rates) {
     if (rates.empty()) return std::nullopt;
     std::ranges::sort(rates);
     const auto at = [&](size_t percent) { return rates[std::max<size_t>((rates.size() * percent + 99) / 100, 1) - 1]; };
     return LoadReport::Rates{at(50), at(10), at(1), rates.front()};
+}
+
+/// Tokens after the first piece ÷ (last piece − first piece). No server says how many tokens a piece has: they are
+/// taken to be as its bytes are. None where there are fewer than kFewestPieces.
+std::optional<double> rate_of(const Answer& answer) {
+    if (answer.pieces < kFewestPieces || *answer.last <= *answer.first) return std::nullopt;
+    const double after = static_cast<double>(answer.bytes - answer.first_bytes) / static_cast<double>(answer.bytes);
+    return answer.output_tokens * after * 1e9 / static_cast<double>(*answer.last - *answer.first);
 }
 
 }  // namespace
@@ -36,8 +46,7 @@ LoadReport report_of(const Played& played, Nanos stall) {
         gaps.insert(gaps.end(), answer.gaps.begin(), answer.gaps.end());
         stalls += static_cast<uint64_t>(std::ranges::count_if(answer.gaps, [&](Nanos gap) { return gap > stall; }));
         if (answer.prompt_ms) prompt.push_back(std::llround(*answer.prompt_ms * 1e6));
-        if (answer.pieces > 1 && answer.output_tokens > 1 && *answer.last > *answer.first)
-            rates.push_back((answer.output_tokens - 1) * 1e9 / static_cast<double>(*answer.last - *answer.first));
+        if (const auto rate = rate_of(answer)) rates.push_back(*rate);
     }
     out.ttft = sim::spread_of(ttft);
     out.gap = sim::spread_of(gaps);

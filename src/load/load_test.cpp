@@ -48,7 +48,9 @@ Answer answer_of(Nanos sent, std::vector<Nanos> pieces) {
             answer.first = at;
         answer.last = at;
         answer.pieces++;
+        answer.bytes += 4;
     }
+    answer.first_bytes = 4;
     answer.end = pieces.back();
     answer.output_tokens = answer.pieces;
     return answer;
@@ -80,6 +82,22 @@ TEST(load_report, figures_are_those_of_answers_that_are_whole) {
     EXPECT_EQ(report.late->max, 3);
     EXPECT_EQ(report.errors.size(), 2U);
     EXPECT_FALSE(report.prompt);
+}
+
+TEST(load_report, tokens_that_came_with_the_first_piece_took_no_time) {
+    constexpr Nanos kMs = kNanosPerMilli;
+    Answer held = answer_of(1, {1000 * kMs, 1001 * kMs});
+    held.output_tokens = 64;
+    Played played;
+    played.answers = {held};
+    played.late = {0};
+    EXPECT_FALSE(report_of(played, kMs).output_tokens_per_second) << "one gap is no rate";
+    Answer burst = answer_of(1, {1000 * kMs, 1100 * kMs, 1200 * kMs});
+    burst.output_tokens = 64;
+    burst.first_bytes = 310;
+    burst.bytes = 320;  // 62 of its tokens came first
+    played.answers = {burst};
+    EXPECT_NEAR(report_of(played, kMs).output_tokens_per_second->p50, 2 / 0.2, 1e-9);
 }
 
 TEST(load_report, nothing_is_no_number) {

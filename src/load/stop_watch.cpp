@@ -14,9 +14,9 @@ const Json* find(const Json& object, const char* key) {
     return !object.is_object() || found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-bool has_text(const Json& object, const char* key) {
+size_t text_bytes(const Json& object, const char* key) {
     const Json* value = find(object, key);
-    return value != nullptr && value->is_string() && !value->get_ref<const std::string&>().empty();
+    return value != nullptr && value->is_string() ? value->get_ref<const std::string&>().size() : 0;
 }
 
 void take_count(const Json& object, const char* key, uint32_t& into) {
@@ -26,7 +26,8 @@ void take_count(const Json& object, const char* key, uint32_t& into) {
 
 /// What a frame holds, whichever dialect it is of.
 struct Frame {
-    bool text = false, last = false;
+    size_t text = 0;  ///< bytes
+    bool last = false;
     std::string error;
 };
 
@@ -43,9 +44,8 @@ Frame read_openai(const Json& frame, Answer& answer) {
     if (const Json* choices = find(frame, "choices"); choices != nullptr && choices->is_array() && !choices->empty()) {
         const Json& choice = choices->front();
         if (const Json* delta = find(choice, "delta"))
-            out.text =
-                has_text(*delta, "content") || has_text(*delta, "reasoning_content") || has_text(*delta, "reasoning");
-        out.text = out.text || has_text(choice, "text");
+            for (const char* key : {"content", "reasoning_content", "reasoning"}) out.text += text_bytes(*delta, key);
+        out.text += text_bytes(choice, "text");
         out.last = find(choice, "finish_reason") != nullptr;
     }
     if (const Json* usage = find(frame, "usage")) {
@@ -62,8 +62,8 @@ Frame read_ollama(const Json& frame, Answer& answer) {
     Frame out;
     if (const Json* error = find(frame, "error")) out.error = message_of(*error);
     if (const Json* message = find(frame, "message"))
-        out.text = has_text(*message, "content") || has_text(*message, "thinking");
-    out.text = out.text || has_text(frame, "response");
+        out.text = text_bytes(*message, "content") + text_bytes(*message, "thinking");
+    out.text += text_bytes(frame, "response");
     const Json* done = find(frame, "done");
     out.last = done != nullptr && done->is_boolean() && done->get<bool>();
     if (out.last) {
@@ -94,8 +94,10 @@ Answer ask(const Peer& peer, const std::string& prompt, uint32_t output) {
         const Frame frame = peer.dialect == Dialect::openai ? read_openai(json, answer) : read_ollama(json, answer);
         if (!frame.error.empty()) answer.error = frame.error;
         whole = whole || frame.last;
-        if (!frame.text) return true;
+        if (frame.text == 0) return true;
         answer.pieces++;
+        answer.bytes += frame.text;
+        if (!answer.first) answer.first_bytes = frame.text;
         if (answer.last)
             answer.gaps.push_back(now - *answer.last);
         else

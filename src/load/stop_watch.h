@@ -17,6 +17,7 @@ struct Answer {
     std::vector<Nanos> gaps;           ///< between them
     Nanos end = 0;
     uint32_t pieces = 0;
+    uint64_t first_bytes = 0, bytes = 0;            ///< of text, in the first piece and in all
     uint32_t prompt_tokens = 0, output_tokens = 0;  ///< as the server counts; the pieces where it does not
     std::optional<double> prompt_ms;                ///< reading the prompt, as the server says
     int status = 0;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace cadans::runtime {
 namespace {
 
@@ -118,6 +120,8 @@ Result<sched::House> house_from_json(const Json& json, uint32_t vocab_size) {
         reader.take(one, "model", 0, UINT16_MAX, number);
         reader.take(one, "context_tokens", 1, kMany, model.context_tokens);
         model.model = ModelId{number};
+        if (std::ranges::count(house.models, model.model, &ModelFacts::model) > 0)
+            return bad_input(fmt::format("model {} stands there twice", number), "models");
         model.vocab_size = vocab_size;
         for (const Json& group : reader.list(one, "groups")) {
             PageGroupFacts& facts = model.groups.emplace_back();

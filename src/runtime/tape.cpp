@@ -178,6 +178,11 @@ void Tape::finish(std::string_view why) {
     append(filling_, "{{\"end\":\"{}\"}}\n", why);
     inside_.clear();
     running_ = false;
+    if (why != "closed") tell(why);
+}
+
+void Tape::tell(std::string_view why) {
+    if (!told_.exchange(true) && options_.on_end) options_.on_end(why);
 }
 
 void Tape::write_out() {
@@ -186,6 +191,7 @@ void Tape::write_out() {
         const uint32_t state = state_;
         if (!failed_ && std::fwrite(writing_.data(), 1, writing_.size(), file_) != writing_.size()) failed_ = true;
         if (std::fflush(file_) != 0) failed_ = true;
+        if (failed_) tell("failed");
         if (state == closing) return;
         state_ = idle;
         state_.notify_one();

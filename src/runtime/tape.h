@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,6 +32,8 @@ class Tape final : public Witness {
         std::string policy;  ///< its name
         uint64_t most_bytes = uint64_t{1} << 30;
         std::array<uint64_t, 2> key{};  ///< of the pseudonyms; to be drawn anew for each tape
+        /// Told once when it ends by itself: "full", "slow" or "failed". On the loop's or the writer's thread.
+        std::function<void(std::string_view why)> on_end = {};
     };
 
     /// An existing file is replaced; only its owner may read it. Errors: io, denied.
@@ -59,6 +62,7 @@ class Tape final : public Witness {
     void hand_over(Nanos now);
     void finish(std::string_view why);
     void write_out();
+    void tell(std::string_view why);
 
     static constexpr size_t kHandOver = 64 << 10;
     static constexpr size_t kMostUnwritten = 32 << 20;  ///< a disk that far behind is too slow
@@ -75,6 +79,7 @@ class Tape final : public Witness {
     Nanos now_ = 0;
     std::atomic<bool> running_{true};
     std::atomic<bool> failed_{false};  ///< the disk said no
+    std::atomic<bool> told_{false};
     std::atomic<uint32_t> state_{idle};
     std::jthread writer_;  ///< last: it uses the others
 };

@@ -1,4 +1,5 @@
 // The page for people, with what lets a browser keep it and run nothing else.
+#include <algorithm>
 #include <cstdint>
 
 #include "page/page.h"
@@ -18,12 +19,49 @@ std::string tag_of(std::string_view bytes) {
     return out;
 }
 
+std::string_view trimmed(std::string_view text) {
+    const size_t begin = text.find_first_not_of(" \t");
+    if (begin == std::string_view::npos) return {};
+    return text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
+}
+
+/// What stands before the first `mark`, without blanks; `rest` goes on behind it.
+std::string_view next_part(std::string_view& rest, char mark) {
+    const size_t end = std::min(rest.find(mark), rest.size());
+    const std::string_view part = trimmed(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    return part;
+}
+
+bool is_gzip(std::string_view coding) {
+    constexpr std::string_view kName = "gzip";
+    return std::ranges::equal(coding, kName, [](char c, char wanted) { return (c | 0x20) == wanted; });
+}
+
 /// Whether gzip is among the codings that may be sent: named, and not with weight 0.
 bool takes_gzip(std::string_view codings) {
-    const size_t at = codings.find("gzip");
-    if (at == std::string_view::npos) return false;
-    const std::string_view rest = codings.substr(at + 4);
-    return !rest.starts_with(";q=0") || rest.starts_with(";q=0.");
+    while (!codings.empty()) {
+        std::string_view parameters = next_part(codings, ',');
+        if (!is_gzip(next_part(parameters, ';'))) continue;
+        while (!parameters.empty()) {
+            std::string_view value = next_part(parameters, ';');
+            const std::string_view name = next_part(value, '=');
+            if (name != "q" && name != "Q") continue;
+            return value.find_first_of("123456789") != std::string_view::npos;
+        }
+        return true;
+    }
+    return false;
+}
+
+/// Whether a list of tags, each strong or weak, names this one; "*" names all.
+bool names_tag(std::string_view list, std::string_view tag) {
+    while (!list.empty()) {
+        std::string_view one = next_part(list, ',');
+        if (one.starts_with("W/")) one.remove_prefix(2);
+        if (one == tag || one == "*") return true;
+    }
+    return false;
 }
 
 }  // namespace
@@ -34,7 +72,7 @@ Opened Doors::page(const HttpRequest& request) {
     const std::string entity = '"' + tag + (packed ? "-gz\"" : "\"");
     HttpReply reply{.content_type = "text/html; charset=utf-8", .body = {}};
     reply.fields = {{"ETag", entity}, {"Cache-Control", "no-cache"}, {"Vary", "Accept-Encoding"}};
-    if (request.field("if-none-match") == entity) {
+    if (names_tag(request.field("if-none-match"), entity)) {
         reply.status = 304;
         reply.content_type.clear();
         return reply;

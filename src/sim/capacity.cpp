@@ -1,6 +1,7 @@
 #include "sim/capacity.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace cadans::sim {
 
@@ -42,7 +43,7 @@ double capacity(const Machine& machine, const Workload& workload, const Promise&
     for (double rate = 1; high == 0 || low == 0; rate = high == 0 ? low * 2 : high / 2) {
         (keeps_at(rate) ? low : high) = rate;
         if (high != 0 && high < 1.0 / 86'400) return 0;
-        if (low > 1e6) return low;
+        if (low > kMostRate) return std::numeric_limits<double>::infinity();
     }
     while (high / low > 1 + kGrain) {
         const double middle = (low + high) / 2;

@@ -16,12 +16,14 @@ enum class Rule : uint8_t {
 inline constexpr Nanos kMedianWait = 2 * kNanosPerSecond;
 inline constexpr size_t kProbeRequests = 2048;  ///< rows of the workload that a probe plays, from its begin
 inline constexpr double kGrain = 0.025;         ///< how near, relatively, the answer is
+inline constexpr double kMostRate = 1e6;        ///< requests a second; nobody asks more of a machine
 
 /// Whether the workload as it is keeps the rule. Nobody is refused: the queue holds them all. Ends as soon as the
 /// answer is known.
 bool keeps(const Machine& machine, const Workload& workload, const Promise& promise, Rule rule);
 
-/// Bisection over time scaling. Requests a second; 0 where not even one in a day keeps the rule.
+/// Bisection over time scaling. Requests a second; 0 where not even one in a day keeps the rule,
+/// infinity where kMostRate does not break it: the workload is too small to.
 double capacity(const Machine& machine, const Workload& workload, const Promise& promise, Rule rule, uint64_t seed);
 
 }  // namespace cadans::sim

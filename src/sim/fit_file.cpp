@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/nesting.h"
 #include "sim/machine.h"
 
 namespace cadans::sim {
@@ -24,6 +25,8 @@ const nlohmann::json* find_cost(const nlohmann::json& node) {
 Result<Fit> read_fit(const std::string& path) {
     auto text = read_text(path, kFitBytes);
     if (!text) return std::move(text).error();
+    if (nesting_of(*text) > kMostNesting)
+        return bad_input(fmt::format("{}: nested deeper than {}; this is no cost table", path, kMostNesting), path);
     const auto root = nlohmann::json::parse(*text, nullptr, false);
     const nlohmann::json* found = find_cost(root);
     if (found == nullptr)

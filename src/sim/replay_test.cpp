@@ -250,6 +250,35 @@ TEST_F(Tapes, of_another_version_are_refused_with_both_numbers) {
     EXPECT_NE(again.error().message.find("version 2"), std::string::npos) << again.error().message;
 }
 
+// Goal: what a line asks for is bounded by what a step can be, not by memory.
+TEST_F(Tapes, more_scores_than_a_step_has_are_refused_at_their_line) {
+    record("static-chunk", 60'000);
+    std::string items;
+    for (int i = 0; i < 200; i++) items += std::string(i == 0 ? "" : ",") + "[1,0,1048576,false]";
+    const std::string head = content().substr(0, content().find('\n') + 1);
+    replace(head + "{\"t\":1,\"r\":{\"id\":1,\"b\":0,\"e\":1,\"i\":[" + items + "]}}\n");
+    const auto again = replay(path_);
+    ASSERT_FALSE(again);
+    EXPECT_NE(again.error().message.find(":2:"), std::string::npos) << again.error().message;
+}
+
+TEST_F(Tapes, one_model_twice_and_depths_that_nobody_writes_are_refused_at_their_line) {
+    record("static-chunk", 60'000);
+    const std::string whole = content();
+    const size_t at = whole.find("\"models\":[") + 10, end = whole.find("],\"costs\"");
+    ASSERT_LT(end, whole.find('\n'));
+    replace(whole.substr(0, end) + "," + whole.substr(at, end - at) + whole.substr(end));
+    auto again = replay(path_);
+    ASSERT_FALSE(again);
+    EXPECT_NE(again.error().message.find(":1:"), std::string::npos) << again.error().message;
+    EXPECT_NE(again.error().message.find("twice"), std::string::npos) << again.error().message;
+    replace(whole.substr(0, whole.find('\n') + 1) +
+            "{\"t\":1,\"c\":[{\"learn\":0,\"cost\":" + std::string(500'000, '[') + std::string(500'000, ']') + "}]}\n");
+    again = replay(path_);
+    ASSERT_FALSE(again);
+    EXPECT_NE(again.error().message.find(":2:"), std::string::npos) << again.error().message;
+}
+
 TEST_F(Tapes, what_is_no_tape_is_refused) {
     for (const char* text : {"", "{}", "{\"cadans\":\"tape\"}", "{\"cadans\":\"tape\",\"version\":2}",
                              "{\"cadans\":\"tape\",\"version\":2,\"policy\":\"luck\",\"house\":{}}", "[1]"}) {

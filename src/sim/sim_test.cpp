@@ -252,6 +252,12 @@ TEST(capacity, lies_between_a_rate_that_keeps_the_rule_and_one_that_does_not) {
     }
 }
 
+TEST(capacity, is_no_number_where_no_rate_breaks_the_rule) {
+    const auto load = *make_load("poisson:requests=1,prompt=20,output=2", 2);
+    const auto machine = *machine_of("static-chunk", {}, built_in_fit(), 400 * kNanosPerMilli);
+    EXPECT_TRUE(std::isinf(capacity(machine, load, promise_for(machine.cost), Rule::sarathi, 1)));
+}
+
 TEST(machine, names_the_policies_there_are) {
     const auto machine = machine_of("luck", {}, built_in_fit(), kNanosPerSecond);
     ASSERT_FALSE(machine);
@@ -270,6 +276,15 @@ TEST(machine, reads_a_fit_wherever_the_coefficients_stand_and_refuses_half_a_one
         const Scratch half(text);
         EXPECT_FALSE(read_fit(half.path())) << text;
     }
+}
+
+TEST(machine, a_fit_is_not_looked_for_in_depths_that_nobody_writes) {
+    const Scratch file(std::string(500'000, '[') + std::string(500'000, ']'));
+    const auto fit = read_fit(file.path());
+    ASSERT_FALSE(fit);
+    EXPECT_EQ(fit.error().code, ErrorCode::bad_input);
+    const Scratch words("[\"" + std::string(500, '[') + "\\\"[\", {\"weights_ps\": 1}]");
+    EXPECT_NE(read_fit(words.path()).error().message.find("row_ps"), std::string::npos) << "brackets in text are text";
 }
 
 TEST(plot, draws_a_line_for_each_policy_and_survives_having_nothing_to_draw) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/nesting.h"
 #include "runtime/house_json.h"
 #include "runtime/tape.h"
 
@@ -16,6 +17,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kTapeBytes = size_t{4} << 30;
+constexpr size_t kMostScores = 1 << 20;  ///< of a step: no house has more rows
+
+/// A line; discarded where it is no JSON, or none that a tape holds.
+Json parse_line(std::string_view line) {
+    if (nesting_of(line) > kMostNesting) return Json(Json::value_t::discarded);
+    return Json::parse(line, nullptr, false);
+}
 
 /// A whole number of at most `most`, or none.
 std::optional<uint64_t> number(const Json& value, uint64_t most = UINT64_MAX) {
@@ -59,7 +67,8 @@ bool read_admission(const Json& from, SequenceRequest& out) {
 
 bool read_item(const Json& from, StepResult& out) {
     if (!from.is_array() || from.size() < 4 || from.size() > 64 || !from[3].is_boolean()) return false;
-    const auto seq = number(from[0]), computed = number(from[1], kMostTokens), scores = number(from[2], 1 << 20);
+    const auto seq = number(from[0]), computed = number(from[1], kMostTokens),
+               scores = number(from[2], kMostScores - out.scores.size());
     if (!seq || !computed || !scores) return false;
     ItemResult item;
     item.seq = SeqId{*seq};
@@ -140,7 +149,7 @@ Result<TapeReader> TapeReader::open(const std::string& path) {
     const std::string_view view = *text;
     TapeReader reader(std::move(text), Lines(path, view));
     reader.lines_.next();
-    const Json head = Json::parse(reader.lines_.line(), nullptr, false);
+    const Json head = parse_line(reader.lines_.line());
     if (!head.is_object() || head.value("cadans", Json()) != "tape")
         return bad_input(fmt::format("{}: this is no record of cadans serve --record", path), path);
     if (head.value("version", Json()) != runtime::Tape::kVersion)
@@ -158,7 +167,7 @@ Result<TapeReader> TapeReader::open(const std::string& path) {
 
 Result<const TapeTurn*> TapeReader::next() {
     if (!lines_.next()) return nullptr;
-    const Json line = Json::parse(lines_.line(), nullptr, false);
+    const Json line = parse_line(lines_.line());
     if (line.is_discarded() && !text_->ends_with('\n') && lines_.at_end()) return nullptr;
     if (!line.is_object()) return wrong("expected a turn");
     if (line.contains("end")) {

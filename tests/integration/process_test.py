@@ -4,13 +4,14 @@ import os
 import signal
 import socket
 import struct
+import subprocess
 import threading
 import time
 
 import pytest
 
 import models
-from server import Server, free_port, run
+from server import BINARY, Server, free_port, run
 
 TINY = ("llama", "f32")
 
@@ -21,6 +22,41 @@ def test_a_signal_ends_an_idle_server_with_0(number):
         begin = time.monotonic()
         assert server.stop(number) == 0
         assert time.monotonic() - begin < 3
+
+
+def closed_pipe():
+    """A pipe that nobody reads any more."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+def test_a_log_that_nobody_reads_ends_no_server():
+    class Unheard(Server):
+        def __enter__(self):
+            pipe = closed_pipe()
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
+            os.close(pipe)
+            deadline = time.monotonic() + self.ready_within
+            while time.monotonic() < deadline:
+                assert self.process.poll() is None, self.process.returncode
+                try:
+                    if self.get("/health/ready")[0] == 200:
+                        return self
+                except OSError:
+                    time.sleep(0.02)
+            raise AssertionError("not ready")
+
+    with Unheard(models.tiny(*TINY)) as server:
+        server.ok("/v1/completions", {"prompt": [5], "max_tokens": 2})
+        assert server.stop() == 0
+
+
+@pytest.mark.parametrize("arguments", [("simulate", "--load", "poisson:requests=20", "--json"), ("simulate", "--load", "nothing"), ("unknown",)])
+def test_what_nobody_reads_is_an_error_and_no_crash(arguments):
+    pipe = closed_pipe()
+    assert subprocess.run([str(BINARY), *arguments], stdout=pipe, stderr=pipe, timeout=60).returncode in (1, 2)
+    os.close(pipe)
 
 
 def test_a_running_request_is_finished_after_the_signal():

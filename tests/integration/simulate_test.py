@@ -1,6 +1,7 @@
 """cadans simulate and the record that a server keeps for it."""
 import json
 import threading
+import time
 
 import pytest
 
@@ -23,6 +24,17 @@ def test_every_record_has_what_scripts_read():
         assert set(record["ttft_ms"]) == set(record["gap_ms"]) == SPREAD
         assert record["stalls_per_1000"] >= 0 and record["goodput_rps"] >= 0
         assert record["capacity_rps"] > 0 and record["rule"] == "sarathi" and "built-in" in record["fit"]
+
+
+def test_a_seed_below_0_is_wrong_usage():
+    wrong = run("simulate", "--load", "poisson:requests=1", "--seed", "-1")
+    assert wrong.returncode == 2 and "--seed" in wrong.stderr + wrong.stdout
+
+
+def test_a_capacity_that_no_rate_bounds_is_no_number():
+    small = ("--load", "poisson:requests=1,prompt=20,output=2", "--policy", "static-chunk", "--capacity")
+    assert records(*small)[0]["capacity_rps"] is None
+    assert "no rate breaks the rule" in run("simulate", *small).stdout
 
 
 def test_the_rate_scales_time_and_refused_rows_are_counted():
@@ -81,3 +93,12 @@ def test_a_recorded_run_makes_every_plan_again(tmp_path):
 def test_a_record_that_cannot_be_written_stops_the_start():
     result = run("serve", "--model", models.tiny("llama", "q4_0"), "--port", 0, "--record", "/nowhere/tape")
     assert result.returncode == 1 and "/nowhere/tape" in result.stderr
+
+
+def test_a_record_on_a_full_disk_is_told_once():
+    with Server(models.tiny("llama", "f32"), "--record", "/dev/full") as server:
+        for _ in range(3):
+            server.ok("/v1/completions", {"prompt": [5] * 20, "max_tokens": 4})
+            time.sleep(1.1)     # what is filled goes to the writer once a second
+        assert server.stop() == 0
+        assert server.said().count("the record /dev/full has stopped") == 1

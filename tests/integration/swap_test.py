@@ -121,6 +121,9 @@ def test_what_cannot_fit_is_refused_with_the_sums(folder):
         assert status == 503 and answer["error"]["code"] == "out_of_memory" and answer["error"]["message"].count("iB") == 2, answer
         status, answer = server.post("/api/chat", {"model": large, "messages": []})
         assert status == 503 and answer["error"].count("iB") == 2
+        for path, document in (("/v1/completions", ask(large)), ("/api/chat", {"model": large, "messages": []})):
+            status, headers, _ = server.request("POST", path, json.dumps(document).encode(), {"Content-Type": "application/json"})
+            assert status == 503 and "Retry-After" not in headers, "it will not fit later either"
         assert resident(server) == [small + ":latest"], "nobody goes for one who cannot come"
     result = run("serve", "--model", f"{folder}/{large}.gguf", "--model-memory", sizes[small], "--port", 0, *QUICK)
     assert result.returncode == 1 and "--model-memory" in result.stderr and result.stderr.count("iB") == 2

@@ -222,3 +222,14 @@ def test_counters_reconcile_with_the_clients_own(tmp_path):
         assert sum(causes.values()) == pytest.approx(sum(r["total_ns"] for r in records) / 1e9, abs=1e-6)
         history = server.get("/cadans/v1/history?buckets=1&limit=0")[1]["buckets"][0]
         assert history["count"] == 24 and history["output_tokens"] == sum(r["output_tokens"] for r in records)
+
+
+def test_a_collector_that_hangs_does_not_hold_up_the_end():
+    collector = Collector()
+    collector.pause = 60
+    with Server(models.tiny("llama", "f32"), "--otlp-endpoint", collector.url) as server:
+        for _ in range(20):
+            server.ok("/v1/completions", BODY)
+        began = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - began < 6     # one call alone is waited for 10 s

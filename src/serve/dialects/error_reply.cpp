@@ -96,7 +96,9 @@ HttpReply error_reply(const Error& error, Dialect dialect, int retry_after_secon
     HttpReply reply;
     reply.status = error_form(error.code).status;
     reply.body = error_body(error, dialect);
-    if (reply.status == 429 || reply.status == 503)
+    const bool for_good =
+        error.code == ErrorCode::no_memory && !error.where.empty();  // the model that was named never fits
+    if (reply.status == 429 || (reply.status == 503 && !for_good))
         reply.fields.emplace_back("Retry-After", std::to_string(retry_after_seconds));
     if (reply.status == 401) reply.fields.emplace_back("WWW-Authenticate", "Bearer");
     return reply;

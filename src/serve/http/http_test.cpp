@@ -56,11 +56,18 @@ TEST(http, sends_the_page_packed_or_not_and_only_when_it_changed) {
     EXPECT_EQ(packed.fields.at("content-encoding"), "gzip");
     EXPECT_EQ(packed.body, page::html_gzip());
     EXPECT_LT(packed.body.size(), plain.body.size() / 2);
-    EXPECT_EQ(fetch({{"Accept-Encoding", "gzip;q=0"}}).body, plain.body);
+    for (const char* refused : {"gzip;q=0", "gzip; q=0", "gzip;q=0.0", "br, gzip ; q=0.000", "x-gzip", "br"})
+        EXPECT_EQ(fetch({{"Accept-Encoding", refused}}).body, plain.body) << refused;
+    for (const char* taken : {"gzip;q=0.1", "GZIP", "br;q=0, gzip; q=1", "deflate,gzip"})
+        EXPECT_EQ(fetch({{"Accept-Encoding", taken}}).body, packed.body) << taken;
     EXPECT_NE(packed.fields.at("etag"), plain.fields.at("etag"));
     const TestReply again = fetch({{"If-None-Match", plain.fields.at("etag")}});
     EXPECT_EQ(again.status, 304);
     EXPECT_TRUE(again.body.empty());
+    const std::string tag = plain.fields.at("etag");
+    for (const std::string& known : {"W/" + tag, "\"other\", " + tag, std::string("*")})
+        EXPECT_EQ(fetch({{"If-None-Match", known}}).status, 304) << known;
+    EXPECT_EQ(fetch({{"If-None-Match", "\"other\", W/\"none\""}}).status, 200);
     EXPECT_EQ(fetch({{"If-None-Match", packed.fields.at("etag")}}).status, 200) << "without gzip it is another entity";
 }
 

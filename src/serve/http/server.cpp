@@ -11,6 +11,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
+#include <future>
 #include <new>
 
 #include "base/check.h"
@@ -25,6 +26,7 @@ using boost::system::error_code;
 namespace {
 
 constexpr auto kResult = asio::as_tuple(asio::use_awaitable);
+constexpr std::chrono::seconds kLastWords{2};  ///< to a collector, when the server ends
 
 /// Telling others of what was must not take time from those who compute. (The history's thread does not yield: a record
 /// takes it some 30 µs, and somebody waits for what it answers.)
@@ -64,6 +66,13 @@ Server::Core::~Core() {
     export_thread.join();
     error_code ignored;
     engine_events.close(ignored);
+}
+
+void Server::Core::end_exports() {
+    std::promise<void> told;  // after all that was posted before
+    asio::post(export_thread, [&told] { told.set_value(); });
+    if (told.get_future().wait_for(kLastWords) == std::future_status::timeout) spans.give_up();
+    export_thread.join();
 }
 
 Status Server::Core::bind() {
@@ -291,7 +300,7 @@ Status Server::run() {
     core.text_thread.join();
     core.load_thread.join();
     core.history_thread.join();  // what has ended is on disk
-    core.export_thread.join();   // or told
+    core.end_exports();          // or told
     core.readiness.house = nullptr;
     core.flights.reset();  // its places go back to the inbox, which may end before this server does
     return Ok{};

@@ -35,6 +35,7 @@ struct Server::Core {
     void begin_drain();
     void stop_all();     ///< running requests end with an error
     void end_if_idle();  ///< when draining and nobody is served
+    void end_exports();  ///< waits for what is still told to a collector, but not long
     void finish();       ///< lets go of everything: run() returns
     void closed(Connection& connection);
     void open_house(std::vector<ModelCard> cards, runtime::Inbox& inbox, runtime::Fanout& fanout, MachineCard machine,

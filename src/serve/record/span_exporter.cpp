@@ -73,9 +73,15 @@ std::string SpanExporter::send(Trace trace, Nanos steady_to_unix) {
 }
 
 void SpanExporter::deliver() {
+    if (wanted_.stop_requested()) {
+        lost_.fetch_add(batch_.size());
+        batch_.clear();
+        return;
+    }
     client::Request request{.method = "POST", .path = "/v1/traces"};
     request.fields.emplace_back("Content-Type", "application/json");
     request.patience = kPatience;
+    request.stop = wanted_.get_token();
     JsonWriter json(request.body);
     json.object().key("resourceSpans").array().object();
     json.key("resource").object().key("attributes").array().object();

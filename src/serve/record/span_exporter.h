@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ class SpanExporter {
     /// trace's id.
     std::string send(Trace trace, Nanos steady_to_unix);
 
+    /// What has not been sent by now is lost, and nothing is waited for any longer. Any thread.
+    void give_up() { wanted_.request_stop(); }
+
     uint64_t sent() const noexcept { return sent_.load(std::memory_order_relaxed); }  ///< spans
     uint64_t lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
 
@@ -46,7 +50,8 @@ class SpanExporter {
     std::optional<client::Url> collector_;
     Post post_;
     std::vector<std::string> batch_;  ///< spans, written; of the export thread
-    Nanos said_ = 0;                  ///< when trouble was last told
+    std::stop_source wanted_;
+    Nanos said_ = 0;  ///< when trouble was last told
     std::atomic<uint64_t> waiting_{0}, sent_{0}, lost_{0};
 };
 
