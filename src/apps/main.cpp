@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
     int exit_code = cadans::apps::run_command_line(argc, argv);
     std::cout.flush();
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout) {
-        to_stderr("cadans: what was to be printed could not be written\n");
+        cadans::apps::to_stderr("cadans: what was to be printed could not be written\n");
         return exit_code == 0 ? 1 : exit_code;
     }
     return exit_code;
