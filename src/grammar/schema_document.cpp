@@ -72,6 +72,14 @@ constexpr std::array kKeywords = std::to_array<Keyword>({
     {"xml", Form::any, false},
 });
 
+// What some draft of JSON Schema holds values to, and is not kept here. "if", "then" and "else" are looked at by
+// themselves.
+constexpr std::array<std::string_view, 13> kNotKept = {"contains",         "minContains",           "maxContains",
+                                                       "dependencies",     "dependentRequired",     "dependentSchemas",
+                                                       "unevaluatedItems", "unevaluatedProperties", "$dynamicRef",
+                                                       "$recursiveRef",    "divisibleBy",           "disallow",
+                                                       "extends"};
+
 constexpr std::array<std::string_view, 7> kTypes = {"null",   "boolean", "integer", "number",
                                                     "string", "array",   "object"};
 
@@ -120,6 +128,24 @@ const char* wrong_form(Form form, const Json& json) {
             return json.is_array() && !json.empty() ? nullptr : "must be a list of values, not empty";
     }
     return nullptr;
+}
+
+/// Without what a writer may be mistaken in: case, underscores and hyphens.
+std::string plain_name(std::string_view key) {
+    std::string out;
+    for (const char c : key)
+        if (c != '_' && c != '-') out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return out;
+}
+
+/// The keyword that a name without meaning was meant to be, by all appearance.
+std::string_view meant(std::string_view key) {
+    const std::string plain = plain_name(key);
+    for (const Keyword& keyword : kKeywords)
+        if (keyword.kept && plain_name(keyword.name) == plain) return keyword.name;
+    for (const std::string_view name : kNotKept)
+        if (plain_name(name) == plain) return name;
+    return {};
 }
 
 std::string escaped(std::string_view part) {
@@ -234,13 +260,18 @@ Status SchemaDocument::check(Place place) const {
     // Next to a $ref, draft 7 reads nothing else.
     const bool only_ref = draft_ == Draft::draft7 && schema.contains("$ref");
     for (const auto& [key, value] : schema.items()) {
-        if (key.starts_with("x-") || (only_ref && key != "$ref")) continue;
+        if (only_ref && key != "$ref") continue;
         const auto at = std::ranges::find(kKeywords, std::string_view(key), &Keyword::name);
         const bool conditional = key == "then" || key == "else";
         if (conditional && !schema.contains("if")) continue;
         if (key == "if" && !schema.contains("then") && !schema.contains("else")) continue;
-        if (at == kKeywords.end())
-            return unsupported(place, key, fmt::format("the keyword '{}' is not supported", key));
+        if (at == kKeywords.end()) {
+            if (key == "if" || conditional || std::ranges::find(kNotKept, std::string_view(key)) != kNotKept.end())
+                return unsupported(place, key, fmt::format("the keyword '{}' is not supported", key));
+            if (const std::string_view keyword = meant(key); !keyword.empty())
+                return refused(place, key, fmt::format("'{}' means nothing; the keyword is '{}'", key, keyword));
+            continue;  // as every draft has it, a name that none of them knows is an annotation
+        }
         if (!at->kept) continue;
         if (const char* wrong = wrong_form(at->form, value))
             return refused(place, key, fmt::format("'{}' {}", key, wrong));

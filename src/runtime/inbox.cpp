@@ -33,6 +33,11 @@ Place::~Place() {
     if (inbox_ != nullptr) inbox_->give_back(scope_, sequences_);
 }
 
+void Place::ended_one() noexcept {
+    check(submitted_ > 0, "who ends on a place was handed in on it");
+    submitted_--;
+}
+
 Inbox::Inbox(const sched::House& house, uint32_t in_flight_max) : house_(house), in_flight_max_(in_flight_max) {
     check(in_flight_max >= 1, "somebody may come in");
 }

@@ -36,6 +36,9 @@ class Place {
     ~Place();
 
     uint32_t sequences() const noexcept { return sequences_; }  ///< 0: none is held
+    uint32_t room() const noexcept { return sequences_ - submitted_; }
+    /// One that was handed in on it has ended: another may be.
+    void ended_one() noexcept;
 
   private:
     friend class Inbox;

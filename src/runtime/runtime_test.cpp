@@ -128,6 +128,21 @@ TEST(inbox, several_answers_take_several_places) {
     EXPECT_EQ(bench.inbox.in_flight(), 0u);
 }
 
+TEST(inbox, a_place_takes_another_where_one_has_ended) {
+    Bench bench(4);
+    auto two = bench.inbox.reserve(2, 0);
+    ASSERT_TRUE(two);
+    for (uint32_t left = 2; left > 0; left--) {
+        EXPECT_EQ(two->room(), left);
+        ASSERT_TRUE(bench.inbox.submit(*two, request(bench.inbox.new_seq())));
+    }
+    EXPECT_EQ(two->room(), 0u);
+    two->ended_one();
+    EXPECT_EQ(two->room(), 1u);
+    EXPECT_TRUE(bench.inbox.submit(*two, request(bench.inbox.new_seq())));
+    EXPECT_EQ(bench.inbox.in_flight(), 2u) << "as many as it was reserved for";
+}
+
 TEST(inbox, what_could_never_run_is_refused_at_the_door) {
     Bench bench;
     auto place = bench.inbox.reserve(1, 0);

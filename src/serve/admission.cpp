@@ -130,6 +130,15 @@ size_t prompt_count(const GenerationRequest& request) {
     return 1;
 }
 
+// Answers to one call are drawn side by side. Of vectors a call may have thousands: they come after one another, and
+// leave room for others.
+uint32_t places_for(const GenerationRequest& request, const runtime::Inbox& inbox) {
+    constexpr uint32_t kShareOfVectors = 4;
+    const size_t sequences = prompt_count(request) * request.choices;
+    const uint32_t most = request.embedding ? std::max(1U, inbox.in_flight_max() / kShareOfVectors) : 1U << 30;
+    return static_cast<uint32_t>(std::min<size_t>(sequences, most));
+}
+
 // The tokens one answer to this prompt may have, or why it can have none.
 Result<uint32_t> answer_tokens(const GenerationRequest& request, size_t prompt_tokens) {
     const std::string where = prompt_field(request);
@@ -196,10 +205,9 @@ Result<size_t> count_prompt(const GenerationRequest& request) {
 
 Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, runtime::Inbox& inbox,
                        metrics::RequestRecord& record) {
-    const size_t sequences = prompt_count(request) * request.choices;
     Admitted out;
-    Result<runtime::Place> place = inbox.reserve(static_cast<uint32_t>(std::min<size_t>(sequences, 1u << 30)),
-                                                 steady_now(), {scope, request.priority == Priority::background});
+    Result<runtime::Place> place =
+        inbox.reserve(places_for(request, inbox), steady_now(), {scope, request.priority == Priority::background});
     if (!place) {
         Error error = std::move(place).error();
         // Too many answers in one call is the asker's to mend, not a body that is too large.

@@ -44,10 +44,10 @@ void Flights::take(runtime::Fanout& fanout) {
     fanout.outlook(outlook_);
     touched_.clear();
     const auto tell = [&](Flight& flight, const Event& event) {
-        if (flight.listener == nullptr) return;
-        flight.listener->on(event);
-        if (std::find(touched_.begin(), touched_.end(), flight.listener) == touched_.end())
-            touched_.push_back(flight.listener);
+        EventListener* const listener = flight.listener;  // who may leave when it hears this
+        if (listener == nullptr) return;
+        listener->on(event);
+        if (std::find(touched_.begin(), touched_.end(), listener) == touched_.end()) touched_.push_back(listener);
     };
     board_.foretold(outlook_.line);
     for (const Event& event : events_) {

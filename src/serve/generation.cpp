@@ -77,7 +77,7 @@ Generation::Generation(std::string id, std::string client_request_id, Admitted a
 
 Generation::~Generation() {
     stop_waiting();
-    if (flights_ != nullptr) flights_->leave(*this);
+    let_go();
 }
 
 Status Generation::start(Flights& flights, runtime::Inbox& inbox, ModelKeeper& keeper, Ledger ledger) {
@@ -107,23 +107,46 @@ Status Generation::start(Flights& flights, runtime::Inbox& inbox, ModelKeeper& k
     return Ok{};
 }
 
-/// Hands in every sequence, or none.
+/// Hands in as many sequences as its place has room for.
 Status Generation::submit(Stay stay) {
     flights_ = boarding_;
     std::vector<SeqId> seqs;
     for (const Choice& choice : choices_) seqs.push_back(choice.seq);
     flights_->add(*this, std::move(place_), std::move(stay), seqs);
+    return submit_more();
+}
+
+/// After an error none goes on.
+Status Generation::submit_more() {
     runtime::Place& place = *flights_->place_of(*this);
-    for (size_t i = 0; i < sequences_.size(); ++i) {
-        Status sent = inbox_->submit(place, std::move(sequences_[i]));
+    for (; submitted_ < sequences_.size() && place.room() > 0; submitted_++) {
+        Status sent = inbox_->submit(place, std::move(sequences_[submitted_]));
         if (sent) continue;
-        flights_->leave(*this);  // cancels those that were taken
-        for (size_t j = i; j < seqs.size(); ++j) flights_->forget(seqs[j]);
-        flights_ = nullptr;
+        let_go();
         return sent;
     }
-    sequences_.clear();
+    if (submitted_ == sequences_.size()) sequences_.clear();
     return Ok{};
+}
+
+/// One has ended: the next one that waits takes its part of the place.
+void Generation::submit_next() {
+    if (sequences_.empty() || failure_) return;
+    flights_->place_of(*this)->ended_one();
+    if (Status sent = submit_more(); !sent) failure_ = std::move(sent).error();
+}
+
+/// What was never handed in nobody will end.
+void Generation::forget_rest() {
+    for (size_t i = submitted_; i < sequences_.size(); ++i) flights_->forget(choices_[i].seq);
+    sequences_.clear();
+}
+
+/// No more events are wanted.
+void Generation::let_go() {
+    if (flights_ == nullptr) return;
+    forget_rest();
+    std::exchange(flights_, nullptr)->leave(*this);
 }
 
 void Generation::load_begins(Nanos now) {
@@ -232,8 +255,8 @@ void Generation::on(const Event& event) {
             choice->score_prompt(event);
             break;
         case EventKind::finished:
-            if (choice->reason()) break;
-            if (!choice->end(event.reason) && !failure_) failure_ = ended_by_engine(event.reason);
+            if (!choice->reason() && !choice->end(event.reason) && !failure_) failure_ = ended_by_engine(event.reason);
+            submit_next();
             break;
         default:
             break;
@@ -359,7 +382,7 @@ metrics::Outcome Generation::outcome() const noexcept {
 void Generation::write_end(std::string& out) {
     const Closing closing = close(outcome());
     if (failure_) {
-        if (flights_ != nullptr) flights_->leave(*this);
+        let_go();
         return writer_->error(out, *failure_);
     }
     for (Choice& choice : choices_) {
@@ -373,7 +396,7 @@ void Generation::write_end(std::string& out) {
 HttpReply Generation::reply() {
     const Closing closing = close(outcome());
     if (failure_) {
-        if (flights_ != nullptr) flights_->leave(*this);
+        let_go();
         return error_reply(*failure_, writer_->dialect());
     }
     std::vector<ChoiceText> texts;
@@ -396,13 +419,15 @@ void Generation::fail(Error error) {
 void Generation::leave() {
     left_ = true;
     if (stop_waiting()) load_is_over(steady_now());
-    if (flights_ != nullptr) flights_->cancel(*this);
+    if (flights_ == nullptr) return;
+    forget_rest();
+    flights_->cancel(*this);
 }
 
 bool Generation::landed() const { return flights_ == nullptr || flights_->place_of(*this) == nullptr; }
 
 void Generation::abandon() {
-    if (flights_ != nullptr) flights_->leave(*this);
+    let_go();
     if (!over_ && ledger_) close(metrics::Outcome::cancelled);
 }
 

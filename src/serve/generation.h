@@ -92,6 +92,10 @@ class Generation final : public EventListener, public ModelWaiter {
 
   private:
     Status submit(Stay stay);
+    Status submit_more();
+    void submit_next();
+    void forget_rest();
+    void let_go();
     void load_is_over(Nanos now);
     bool stop_waiting();
     Choice* find(SeqId seq) noexcept;
@@ -112,7 +116,8 @@ class Generation final : public EventListener, public ModelWaiter {
     std::string client_request_id_;
     GenerationRequest request_;
     std::vector<AdmittedPrompt> prompts_;
-    std::vector<SequenceRequest> sequences_;
+    std::vector<SequenceRequest> sequences_;  // empty once all are handed in
+    size_t submitted_ = 0;
     runtime::Place place_;
     uint64_t seed_;
     std::optional<metrics::TraceParent> trace_parent_;

@@ -1,6 +1,8 @@
 """Vectors of texts: against the fp32 reference, over both dialects, by the official clients; the same bits in any company."""
 import base64
 import concurrent.futures
+import contextlib
+import time
 
 import numpy as np
 import pytest
@@ -103,6 +105,34 @@ def test_base64_holds_the_same_numbers(server):
 def test_what_cannot_be_kept_is_refused_by_place(server, path, body, place):
     status, answer = server.post(path, body)
     assert status == 400 and answer["error"]["param"] == place, answer
+
+
+def test_many_inputs_come_one_after_another_and_leave_room_for_others(model):
+    """Six places: a call holds one of them, whatever the number of its inputs."""
+    texts = [f"{TEXTS[0]} {n}" for n in range(60)]
+    with Server(model, "--context", 512, "--queue", 4, "--max-running", 2) as small:
+        alone = np.stack([vectors(small, [text])[0][0] for text in texts[:4] + texts[-4:]])
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            calls = [pool.submit(vectors, small, texts, cache_prompt=False) for _ in range(3)]
+            chat = small.ok("/v1/chat/completions", {"messages": [{"role": "user", "content": "The river"}], "max_tokens": 2})
+            assert chat["choices"] and not all(call.done() for call in calls), "others are let in meanwhile"
+            for call in calls:
+                got, answer = call.result()
+                assert len(got) == 60 and np.array_equal(np.concatenate([got[:4], got[-4:]]), alone)
+                assert sum(answer["cadans"]["receipt_ns"].values()) == answer["cadans"]["total_ns"]
+        assert small.post("/v1/completions", {"prompt": ["a"] * 7, "max_tokens": 1})[0] == 400, "answers need a place each"
+
+
+def test_who_leaves_in_the_middle_of_many_inputs_leaves_nothing_behind(model):
+    with Server(model, "--context", 512, "--queue", 4, "--max-running", 2) as small:
+        for _ in range(8):   # more than there are places
+            with contextlib.suppress(TimeoutError):
+                small.post("/v1/embeddings", {"input": [TEXTS[2]] * 600}, timeout=0.3)
+        deadline = time.monotonic() + 20
+        while small.get("/cadans/v1/now")[1]["requests"] and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert not any(r["phase"] != "writing" for r in small.get("/cadans/v1/now")[1]["requests"])
+        assert small.ok("/v1/completions", {"prompt": ["a"] * 6, "max_tokens": 1})["choices"], "all places are back"
 
 
 def test_dimensions_that_are_the_models_own_are_taken(server):

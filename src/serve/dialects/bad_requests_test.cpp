@@ -179,6 +179,11 @@ const char* const kSeeds[] = {
     R"({"prompt":[[1,2,3],[4]],"max_tokens":0,"echo":true,"logprobs":3,"return_token_ids":true})",
     R"({"model":"toy:latest","messages":[{"role":"user","content":"x"}],"options":{"num_predict":2,"num_ctx":512,"stop":["a"],"seed":-1},"think":false})",
     R"({"prompt":"hi","system":"s","raw":false,"stream":false,"options":{"temperature":0.1,"top_k":4,"repeat_penalty":1.2}})",
+    R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\": [1]}"}}]},{"role":"tool","tool_call_id":"c1","content":"r"}],"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{"x":{"type":"array","items":{"$ref":"#/$defs/n"}}},"$defs":{"n":{"type":"integer","minimum":1}}}}},{"type":"function","function":{"name":"g"}}],"tool_choice":{"type":"function","function":{"name":"f"}},"parallel_tool_calls":false,"max_tokens":3})",
+    R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":""},{"type":"tool_use","id":"u1","name":"f","input":{"x":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"u1","content":[{"type":"text","text":"r"}]}]}],"tools":[{"name":"f","input_schema":{"type":"object","properties":{"x":{"type":"integer"}}},"defer_loading":true}],"tool_choice":{"type":"any","disable_parallel_tool_use":true},"system":[{"type":"text","text":"s"}],"max_tokens":3})",
+    R"({"input":[{"role":"user","content":[{"type":"input_text","text":"a"}]},{"type":"function_call","call_id":"k","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"k","output":"r"}],"tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":{}},"strict":true}],"tool_choice":"required","text":{"format":{"type":"json_object"}},"max_output_tokens":3})",
+    R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{"x":1}}}]},{"role":"tool","content":"r","tool_name":"f"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"x":{"type":"string","pattern":"^a{1,3}$"}},"required":["x"]}}}],"format":{"type":"object"},"options":{"num_predict":2},"stream":false})",
+    R"({"input":["a",""],"encoding_format":"base64"})",
 };
 
 // Changes a few places: bytes, pieces of JSON, cuts and doublings.
@@ -242,11 +247,14 @@ TEST(mutated_bodies, never_give_a_500) {
                            "/detokenize",
                            "/apply-template",
                            "/api/show",
+                           "/v1/messages",
+                           "/v1/messages/count_tokens",
+                           "/v1/responses",
                            "/v1/embeddings",
                            "/api/embed",
                            "/api/embeddings"};
     auto client = std::make_unique<TestClient>(house.server->port());
-    for (uint64_t seed = 0; seed < 1000; ++seed) {
+    for (uint64_t seed = 0; seed < 1400; ++seed) {
         const std::string body = mutated(kSeeds[mix64(seed) % std::size(kSeeds)], seed);
         // An answer that would be endless is cut by leaving.
         const std::string request = TestClient::request("POST", paths[seed % std::size(paths)], body);

@@ -22,6 +22,10 @@ void check_promises(const GenerationRequest& request) {
         check(i == 0 || sampling.logit_bias[i - 1].token < sampling.logit_bias[i].token, "biases ascend");
     }
     for (const std::string& stop : request.stop) check(!stop.empty(), "stop strings are not empty");
+    check((request.tools.choice == ToolChoice::none) == request.tools.tools.empty(),
+          "there are tools to call, or none");
+    for (const Tool& tool : request.tools.tools)
+        check(!tool.name.empty() && tool.parameters.contains("type"), "a tool has a name, and its arguments a type");
     if (const auto* lists = std::get_if<std::vector<PromptIds>>(&request.prompt))
         for (const PromptIds& ids : *lists)
             for (const TokenId id : ids)
