@@ -230,10 +230,7 @@ int fit(BenchSettings s) {
         return true;
     });
     loading.clear();
-    if (!room) {
-        to_stderr("cadans: {}\n", room.error().message);
-        return exit_code_of(room.error());
-    }
+    if (!room) return fail(room.error());
     Progress measuring("measuring");
     const auto table = cost_table_of(**room, (*room)->models.front(), true,
                                      [&](const std::string& name, uint64_t done, uint64_t total) {
@@ -263,14 +260,8 @@ int bench_command(BenchSettings s) {
             return true;
         });
         bar.clear();
-        if (!room) {
-            to_stderr("cadans: {}\n", room.error().message);
-            return exit_code_of(room.error());
-        }
-        if (Status fits = check_room(**room, s); !fits) {
-            to_stderr("cadans: {}\n", fits.error().message);
-            return exit_code_of(fits.error());
-        }
+        if (!room) return fail(room.error());
+        if (Status fits = check_room(**room, s); !fits) return fail(fits.error());
         const Limits limits{kernels::measure_dot_peak(*(*room)->table, *(*room)->pool),
                             engine::measure_read_bandwidth(*(*room)->pool)};
         std::vector<Measurement> all;

@@ -21,11 +21,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-int fail(const Error& error) {
-    to_stderr("cadans: {}\n", error.message);
-    return 1;
-}
-
 /// What was asked for, as far as it begins within the duration.
 Result<sim::Workload> workload_of(const BenchServeSettings& s) {
     constexpr double kUntimedRate = 0.5;

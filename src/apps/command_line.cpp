@@ -177,8 +177,7 @@ void add_serve(CLI::App& app, int& exit_code) {
     add_settings(*command, *settings);
     command->callback([command, settings, &exit_code] {
         if (Status applied = apply_config_file(*command); !applied) {
-            to_stderr("cadans: {}\n", applied.error().message);
-            exit_code = exit_code_of(applied.error());
+            exit_code = fail(applied.error());
             return;
         }
         exit_code = serve_command(*settings);

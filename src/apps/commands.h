@@ -2,6 +2,7 @@
 // 130 interrupted.
 #pragma once
 
+#include "apps/stderr_text.h"
 #include "base/result.h"
 
 namespace cadans::apps {
@@ -28,5 +29,11 @@ int top_command(const TopSettings& settings);
 
 /// What the process ends with after this trouble: 1, or 70 where it was ours (the reader of a model file died).
 inline int exit_code_of(const Error& error) noexcept { return error.code == ErrorCode::internal ? 70 : 1; }
+
+/// Says it on stderr; returns what the process ends with.
+inline int fail(const Error& error) {
+    to_stderr("cadans: {}\n", error.message);
+    return exit_code_of(error);
+}
 
 }  // namespace cadans::apps

@@ -13,14 +13,8 @@ int explain_command(const ExplainSettings& s) {
     const std::string language = s.language.empty() ? language_of_the_terminal() : s.language;
     const auto reply =
         ask(s.server, fmt::format("/cadans/v1/requests/{}/explanation?language={}", escaped(s.id), language));
-    if (!reply) {
-        to_stderr("cadans: {}\n", reply.error().message);
-        return 1;
-    }
-    if (!reply->is_object() || !reply->contains("sentences")) {
-        to_stderr("cadans: {}\n", strange(s.server).message);
-        return 1;
-    }
+    if (!reply) return fail(reply.error());
+    if (!reply->is_object() || !reply->contains("sentences")) return fail(strange(s.server));
     if (s.json) {
         std::cout << reply->dump(2) << '\n';
         return 0;

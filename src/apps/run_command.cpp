@@ -250,8 +250,7 @@ int run_command(RunSettings settings) {
     bar.clear();
     if (!room) {
         if (interrupted != 0) return kInterrupted;
-        to_stderr("cadans: {}\n", room.error().message);
-        return exit_code_of(room.error());
+        return fail(room.error());
     }
     const Nanos load_time = steady_now() - begin;
     if (!(*room)->models.front().chat_template)
@@ -259,10 +258,7 @@ int run_command(RunSettings settings) {
     Conversation conversation(**room, settings, load_time);
     if (settings.prompt.empty()) return talk(conversation);
     auto answer = conversation.ask(settings.prompt);
-    if (!answer) {
-        to_stderr("cadans: {}\n", answer.error().message);
-        return 1;
-    }
+    if (!answer) return fail(answer.error());
     if (settings.json) {
         print_json(settings, *answer, load_time);
     } else {

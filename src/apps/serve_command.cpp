@@ -36,11 +36,6 @@ constexpr Micros kMicrosPerMilli = 1'000;
 constexpr Nanos kUsualKeepAlive = 5 * 60 * kNanosPerSecond;  // Ollama's
 constexpr Micros kUsualGap = 200 * kMicrosPerMilli;
 
-int fail(const Error& error) {
-    to_stderr("cadans: {}\n", error.message);
-    return exit_code_of(error);
-}
-
 /// A name that begins like a loopback address may stand for any machine, so addresses are parsed.
 bool is_loopback(const std::string& host) {
     in_addr address{};

@@ -63,9 +63,13 @@ std::string text_at(const nlohmann::ordered_json& object, const char* key, const
     return found != nullptr && found->is_string() ? found->get<std::string>() : otherwise;
 }
 
-double number_at(const nlohmann::ordered_json& object, const char* key) {
+std::optional<double> maybe_number_at(const nlohmann::ordered_json& object, const char* key) {
     const auto* found = find(object, key);
-    return found != nullptr && found->is_number() ? found->get<double>() : 0.0;
+    return found != nullptr && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+}
+
+double number_at(const nlohmann::ordered_json& object, const char* key) {
+    return maybe_number_at(object, key).value_or(0.0);
 }
 
 const nlohmann::ordered_json& list_at(const nlohmann::ordered_json& object, const char* key) {

@@ -22,8 +22,10 @@ std::string escaped(std::string_view text);
 /// Another program than Cadans answers there.
 Error strange(const ServerAddress& server);
 
-/// Fields of what a server answered, whoever it is: where there is none of that kind, `otherwise`, 0 or an empty one.
+/// Fields of what a server answered, whoever it is: where there is none of that kind, nothing, `otherwise`, 0 or
+/// an empty one.
 std::string text_at(const nlohmann::ordered_json& object, const char* key, const char* otherwise = "-");
+std::optional<double> maybe_number_at(const nlohmann::ordered_json& object, const char* key);
 double number_at(const nlohmann::ordered_json& object, const char* key);
 const nlohmann::ordered_json& list_at(const nlohmann::ordered_json& object, const char* key);
 const nlohmann::ordered_json& object_at(const nlohmann::ordered_json& object, const char* key);

@@ -23,11 +23,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-int fail(const Error& error) {
-    to_stderr("cadans: {}\n", error.message);
-    return 1;
-}
-
 constexpr double kUntimedRate = 0.05;  ///< requests a second of lengths without times, where none is given
 
 Result<sim::Promise> promise_of(const SimulateSettings& s, const StepCost& cost) {

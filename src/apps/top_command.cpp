@@ -76,10 +76,8 @@ std::string lane(const Json& spent, bool colours) {
 }
 
 std::string percent(const Json& second, const char* key) {
-    const auto found = second.is_object() ? second.find(key) : second.end();
-    return second.is_object() && found != second.end() && found->is_number()
-               ? fmt::format("{:.0f} %", 100 * found->get<double>())
-               : "-";
+    const std::optional<double> share = maybe_number_at(second, key);
+    return share ? fmt::format("{:.0f} %", 100 * *share) : "-";
 }
 
 std::string head(const Json& now, const Json& second) {
@@ -141,11 +139,6 @@ std::string view(const Json& now, const Json& second, bool colours, size_t lines
 size_t terminal_lines() {
     winsize size{};
     return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
-}
-
-int fail(const Error& error) {
-    to_stderr("cadans: {}\n", error.message);
-    return 1;
 }
 
 bool is_now(const Json& document) {
