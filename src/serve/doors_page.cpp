@@ -1,9 +1,9 @@
 // The page for people, with what lets a browser keep it and run nothing else.
-#include <algorithm>
 #include <cstdint>
 
 #include "page/page.h"
 #include "serve/doors.h"
+#include "serve/http/field_value.h"
 
 namespace cadans::serve {
 
@@ -17,51 +17,6 @@ std::string tag_of(std::string_view bytes) {
     std::string out;
     for (int shift = 60; shift >= 0; shift -= 4) out += kHex[(hash >> shift) & 15];
     return out;
-}
-
-std::string_view trimmed(std::string_view text) {
-    const size_t begin = text.find_first_not_of(" \t");
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
-}
-
-/// What stands before the first `mark`, without blanks; `rest` goes on behind it.
-std::string_view next_part(std::string_view& rest, char mark) {
-    const size_t end = std::min(rest.find(mark), rest.size());
-    const std::string_view part = trimmed(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    return part;
-}
-
-bool is_gzip(std::string_view coding) {
-    constexpr std::string_view kName = "gzip";
-    return std::ranges::equal(coding, kName, [](char c, char wanted) { return (c | 0x20) == wanted; });
-}
-
-/// Whether gzip is among the codings that may be sent: named, and not with weight 0.
-bool takes_gzip(std::string_view codings) {
-    while (!codings.empty()) {
-        std::string_view parameters = next_part(codings, ',');
-        if (!is_gzip(next_part(parameters, ';'))) continue;
-        while (!parameters.empty()) {
-            std::string_view value = next_part(parameters, ';');
-            const std::string_view name = next_part(value, '=');
-            if (name != "q" && name != "Q") continue;
-            return value.find_first_of("123456789") != std::string_view::npos;
-        }
-        return true;
-    }
-    return false;
-}
-
-/// Whether a list of tags, each strong or weak, names this one; "*" names all.
-bool names_tag(std::string_view list, std::string_view tag) {
-    while (!list.empty()) {
-        std::string_view one = next_part(list, ',');
-        if (one.starts_with("W/")) one.remove_prefix(2);
-        if (one == tag || one == "*") return true;
-    }
-    return false;
 }
 
 }  // namespace

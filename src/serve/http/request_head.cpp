@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "base/hex.h"
+#include "serve/http/field_value.h"
 
 namespace cadans::serve {
 
@@ -18,12 +19,6 @@ bool equal_names(std::string_view a, std::string_view b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
         return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
     });
-}
-
-std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-    return text;
 }
 
 std::optional<HeadFault> line_fault(std::string_view line) {
