@@ -50,7 +50,7 @@ Result<Place> Inbox::reserve(uint32_t sequences, Nanos now, Asker asker) {
         return Error{ErrorCode::too_large, std::to_string(sequences) + " answers are asked for at once; at most " +
                                                std::to_string(in_flight_max_) + " may run and wait"};
     }
-    const uint32_t kept = in_flight_max_ / kKeptShare;
+    const uint32_t kept = modest_share();
     const auto held = held_.find(asker.scope);
     const bool modest = !asker.background && (held == held_.end() ? 0 : held->second) + sequences <= kept;
     const bool keeps = !modest && now < kept_until_;

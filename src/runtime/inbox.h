@@ -113,6 +113,8 @@ class Inbox {
 
     uint32_t in_flight() const;
     uint32_t in_flight_max() const noexcept { return in_flight_max_; }
+    /// A quarter of the places: who holds no more is owed one, and no call needs to hold more.
+    uint32_t modest_share() const noexcept { return in_flight_max_ / 4; }
 
     // For the engine thread.
 
@@ -135,7 +137,6 @@ class Inbox {
     void put(Command&& command);
 
     static constexpr uint32_t kEndsKept = 32;
-    static constexpr uint32_t kKeptShare = 4;  ///< one of so many places
     static constexpr Nanos kKeptFor = 30 * kNanosPerSecond;
 
     const sched::House& house_;

@@ -133,9 +133,8 @@ size_t prompt_count(const GenerationRequest& request) {
 // Answers to one call are drawn side by side. Of vectors a call may have thousands: they come after one another, and
 // leave room for others.
 uint32_t places_for(const GenerationRequest& request, const runtime::Inbox& inbox) {
-    constexpr uint32_t kShareOfVectors = 4;
     const size_t sequences = prompt_count(request) * request.choices;
-    const uint32_t most = request.embedding ? std::max(1U, inbox.in_flight_max() / kShareOfVectors) : 1U << 30;
+    const uint32_t most = request.embedding ? std::max(1U, inbox.modest_share()) : 1U << 30;
     return static_cast<uint32_t>(std::min<size_t>(sequences, most));
 }
 
