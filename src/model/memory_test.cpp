@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "base/ids.h"
 #include "base/testing/fake_system.h"
@@ -92,12 +93,17 @@ TEST(memory, says_both_numbers_when_a_model_does_not_fit) {
     EXPECT_TRUE(check_fits(estimate, {8 * kGiB, 8 * kGiB, false}, "big.gguf").has_value());
 }
 
-TEST(memory, a_window_bounds_the_keys_that_are_kept) {
+/// A tiny model of which five layers in six have a window.
+std::pair<ModelSpec, MemoryEstimate> with_a_window() {
     const testing::Bytes bytes = testing::tiny_model({.family = "gemma3", .layers = 6}).bytes();
-    auto file = GgufFile::parse(bytes, "t.gguf");
-    auto spec = read_spec(*file);
-    ASSERT_TRUE(spec.has_value()) << spec.error().message;
-    const MemoryEstimate estimate = estimate_memory(*spec, *file);
+    const auto file = GgufFile::parse(bytes, "t.gguf");
+    const auto spec = read_spec(*file);
+    EXPECT_TRUE(spec.has_value()) << spec.error().message;
+    return {*spec, estimate_memory(*spec, *file)};
+}
+
+TEST(memory, a_window_bounds_the_keys_that_are_kept) {
+    const auto [spec, estimate] = with_a_window();
     ASSERT_EQ(estimate.groups.size(), 2U);
     const uint64_t layer = 2 * 2 * 64;  // keys and values, two bytes each, kv width 64
     EXPECT_EQ(estimate.kv_bytes(100), layer * (1 * 100 + 5 * 32));
@@ -105,14 +111,10 @@ TEST(memory, a_window_bounds_the_keys_that_are_kept) {
 }
 
 TEST(memory, keys_and_values_of_each_kind_take_what_a_page_of_that_kind_takes) {
-    const testing::Bytes bytes = testing::tiny_model({.family = "gemma3", .layers = 6}).bytes();
-    auto file = GgufFile::parse(bytes, "t.gguf");
-    auto spec = read_spec(*file);
-    ASSERT_TRUE(spec.has_value()) << spec.error().message;
-    const MemoryEstimate estimate = estimate_memory(*spec, *file);
+    const auto [spec, estimate] = with_a_window();
     for (const kernels::KvType kind : {kernels::KvType::f16, kernels::KvType::q8})  // one page: inside the window too
         EXPECT_EQ(estimate.kv_bytes(kPageTokens, kind),
-                  6 * spec->kv_heads * kernels::kv_page_bytes(spec->head_dim, kind));
+                  6 * spec.kv_heads * kernels::kv_page_bytes(spec.head_dim, kind));
     EXPECT_LT(estimate.kv_bytes(1000, kernels::KvType::q8), estimate.kv_bytes(1000));
 }
 

@@ -74,9 +74,9 @@ def stop_watch(url, seed=1):
     return seen
 
 
-def serve(path, policy, **more):
+def serve(path, policy):
     flags = ["--policy", policy, "--context", 8192, "--speculate", "off"] + (["--gap-ms", GAP_MS] if GAP_MS else [])
-    return Server(path, *flags, ready_within=300, **more)
+    return Server(path, *flags, ready_within=300)
 
 
 def beside_streams(path):
