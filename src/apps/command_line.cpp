@@ -70,7 +70,9 @@ void add_settings(CLI::App& command, ComputeSettings& s) {
             "memory for the weights of all models that are loaded; idle ones make room; default: what is free")
         ->type_name("SIZE")
         ->check(is_size_or_nothing);
-    setting(command, "chat-template", s.chat_template_file, "a Jinja chat template for models whose file has none")
+    setting(command, "chat-template", s.chat_templates,
+            "a Jinja chat template instead of what the models' files have, or with NAME=FILE instead of that of one "
+            "model; may be given again")
         ->type_name("FILE");
     setting(command, "threads", s.threads, "threads that compute; 0: all usable physical cores")
         ->check(CLI::Range(0, 256));
@@ -196,8 +198,11 @@ void add_run(CLI::App& app, int& exit_code) {
     command->add_option("--max-tokens", settings->max_tokens, "longest answer; 0: until the context is full")
         ->capture_default_str();
     command->add_flag("--json", settings->json, "print one JSON document instead of text (with PROMPT)");
-    command->add_option("--chat-template", settings->compute.chat_template_file,
-                        "a Jinja chat template, if the file has none");
+    command
+        ->add_option_function<std::string>(
+            "--chat-template", [settings](const std::string& file) { settings->compute.chat_templates = {file}; },
+            "a Jinja chat template instead of what the file has")
+        ->type_name("FILE");
     command->add_option("--threads", settings->compute.threads, "threads that compute; 0: all usable physical cores")
         ->check(CLI::Range(0, 256))
         ->envname("CADANS_THREADS");

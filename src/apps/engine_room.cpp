@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "base/random.h"
 #include "engine/model_work.h"
@@ -40,15 +41,27 @@ Result<std::vector<NamedFile>> files_in(const std::string& folder) {
     return found;
 }
 
+/// NAME=FILE, or FILE; a '=' behind a '/' is the file's own.
+struct MaybeNamed {
+    std::optional<std::string> name;
+    std::string file;
+};
+
+MaybeNamed part_name(const std::string& argument) {
+    const size_t equals = argument.find('=');
+    if (equals == std::string::npos || argument.find('/') < equals) return {{}, argument};
+    return {argument.substr(0, equals), argument.substr(equals + 1)};
+}
+
 /// NAME=FILE, or FILE_OR_NAME whose name is the file's stem, or a folder.
 Result<std::vector<NamedFile>> named_files(const std::string& argument) {
-    const size_t equals = argument.find('=');
-    const bool named = equals != std::string::npos && argument.find('/') > equals;
-    if (equals == 0) return bad_input(fmt::format("'{}' gives the model no name before the '='", argument), "--model");
-    if (std::error_code hidden; !named && fs::is_directory(argument, hidden)) return files_in(argument);
-    auto path = find_model_file(named ? argument.substr(equals + 1) : argument);
+    const MaybeNamed given = part_name(argument);
+    if (given.name == "")
+        return bad_input(fmt::format("'{}' gives the model no name before the '='", argument), "--model");
+    if (std::error_code hidden; !given.name && fs::is_directory(argument, hidden)) return files_in(argument);
+    auto path = find_model_file(given.file);
     if (!path) return std::move(path).error();
-    return std::vector<NamedFile>{{named ? argument.substr(0, equals) : fs::path(*path).stem().string(), *path}};
+    return std::vector<NamedFile>{{given.name.value_or(fs::path(*path).stem().string()), *path}};
 }
 
 /// All that the settings name, each name once: what is found in a folder gives way to what is named by itself.
@@ -75,7 +88,26 @@ Result<std::vector<NamedFile>> wanted_files(const ComputeSettings& settings) {
     }
     for (NamedFile& file : found)
         if (std::ranges::find(wanted, file.name, &NamedFile::name) == wanted.end()) wanted.push_back(std::move(file));
+    for (const std::string& argument : settings.chat_templates) {
+        const MaybeNamed given = part_name(argument);
+        if (given.name && std::ranges::find(wanted, *given.name, &NamedFile::name) == wanted.end())
+            return bad_input(fmt::format("--chat-template {}: there is no model '{}'", argument, *given.name),
+                             "--chat-template");
+    }
     return wanted;
+}
+
+/// What --chat-template names for a model: NAME=FILE before a FILE for all, the last of either. Empty: nothing.
+std::string template_file_of(const std::string& model, const std::vector<std::string>& arguments) {
+    std::string own, for_all;
+    for (const std::string& argument : arguments) {
+        MaybeNamed given = part_name(argument);
+        if (!given.name)
+            for_all = std::move(given.file);
+        else if (*given.name == model)
+            own = std::move(given.file);
+    }
+    return own.empty() ? for_all : own;
 }
 
 std::string_view most_common_type(const model::GgufFile& file) {
@@ -141,23 +173,28 @@ std::string fingerprint_of(const model::GgufFile& file) {
     return fmt::format("{:016x}", hash);
 }
 
-Result<std::unique_ptr<text::ChatTemplate>> template_of(const model::GgufFile& file, const std::string& fallback_file) {
-    auto sources = model::read_templates(file);
-    if (!sources) return std::move(sources).error();
+/// The one that is given takes the place of the file's own. Null: there is neither.
+Result<std::unique_ptr<text::ChatTemplate>> template_of(const model::GgufFile& file, const std::string& given_file) {
     std::string source;
-    if (!sources->empty()) {
-        source = sources->front().source;
-    } else if (!fallback_file.empty()) {
-        auto given = read_text(fallback_file, kTemplateFileBytes);
+    if (!given_file.empty()) {
+        auto given = read_text(given_file, kTemplateFileBytes);
         if (!given) return std::move(given).error();
         source = *std::move(given);
     } else {
-        return std::unique_ptr<text::ChatTemplate>();
+        auto sources = model::read_templates(file);
+        if (!sources) return std::move(sources).error();
+        if (sources->empty()) return std::unique_ptr<text::ChatTemplate>();
+        source = sources->front().source;
     }
     auto parsed = text::ChatTemplate::parse(source);
     if (!parsed) {
         Error error = std::move(parsed).error();
-        error.message = fmt::format("{}: its chat template cannot be used: {}", file.name(), error.message);
+        error.message =
+            given_file.empty()
+                ? fmt::format(
+                      "{}: its chat template cannot be used: {}; --chat-template FILE gives another in its place",
+                      file.name(), error.message)
+                : fmt::format("{}: this chat template cannot be used: {}", given_file, error.message);
         return error;
     }
     return std::make_unique<text::ChatTemplate>(*std::move(parsed));
@@ -189,7 +226,7 @@ Result<KnownModel> read_known(const NamedFile& named, const ComputeSettings& set
     if (!vocabulary) return std::move(vocabulary).error();
     auto tokenizer = text::Tokenizer::make(*std::move(vocabulary));
     if (!tokenizer) return std::move(tokenizer).error();
-    auto chat_template = template_of(*file, settings.chat_template_file);
+    auto chat_template = template_of(*file, template_file_of(named.name, settings.chat_templates));
     if (!chat_template) return std::move(chat_template).error();
 
     KnownModel out;

@@ -16,7 +16,6 @@ struct ComputeSettings {
     std::string models_dir;           ///< a folder of models that are loaded on first use; empty: none
     std::string model_memory;         ///< SIZE of all models in memory together; empty: what is free
     bool on_first_use = false;        ///< what does not fit now may be loaded later
-    std::string chat_template_file;   ///< used for models whose file has none
     uint32_t threads = 0;             ///< 0: the usable physical cores
     uint32_t context = 0;             ///< tokens one request may use; 0: the model's trained length, if it fits
     std::string kv_memory;            ///< SIZE of all pages together; empty: a quarter of the free memory
@@ -25,6 +24,8 @@ struct ComputeSettings {
     uint32_t prefill_chunk = 256;     ///< prompt tokens of one step
     std::string prefix_cache = "on";  ///< on, off
     std::string isa;                  ///< forces an instruction set; empty: the best there is
+    /// FILE for all models, NAME=FILE for one: instead of what their own files have.
+    std::vector<std::string> chat_templates;
 };
 
 struct ServeSettings {
