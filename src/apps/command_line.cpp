@@ -126,8 +126,11 @@ void add_settings(CLI::App& command, ServeSettings& s) {
     setting(command, "policy", s.policy, "who runs next")->check(CLI::IsMember(policies));
     setting(command, "speculate", s.speculate,
             "guess what an answer goes on with and check several tokens in one step, as far as that pays; no answer "
-            "changes by it: auto, off, lookup or suffix, where a request does not say")
-        ->check(CLI::IsMember({"auto", "off", "lookup", "suffix"}));
+            "changes by it: auto, off, lookup, suffix or model, where a request does not say")
+        ->check(CLI::IsMember({"auto", "off", "lookup", "suffix", "model"}));
+    setting(command, "draft-model", s.compute.draft_model,
+            "a smaller model with the same vocabulary, a GGUF file or a name in the model folder: it guesses where "
+            "that pays");
     setting(command, "record", s.record,
             "a file for what the scheduler is given and decides, without text; cadans simulate --replay reads it");
     setting(command, "history", s.history,
@@ -180,6 +183,11 @@ void add_serve(CLI::App& app, int& exit_code) {
     command->callback([command, settings, &exit_code] {
         if (Status applied = apply_config_file(*command); !applied) {
             exit_code = fail(applied.error());
+            return;
+        }
+        if (settings->speculate == "model" && settings->compute.draft_model.empty()) {
+            to_stderr("cadans: --speculate model needs --draft-model FILE\n");
+            exit_code = 2;
             return;
         }
         exit_code = serve_command(*settings);

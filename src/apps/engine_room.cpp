@@ -15,6 +15,7 @@
 #include "model/memory.h"
 #include "model/safe_open.h"
 #include "model/vocabulary_reader.h"
+#include "text/same_words.h"
 
 namespace cadans::apps {
 namespace fs = std::filesystem;
@@ -252,6 +253,14 @@ Result<KnownModel> read_known(const NamedFile& named, const ComputeSettings& set
     return out;
 }
 
+/// How the vocabularies of two models differ; nothing: one may draft for the other.
+std::optional<std::string> words_differ(const KnownModel& target, const KnownModel& drafter) {
+    if (target.facts.vocab_size != drafter.facts.vocab_size)
+        return fmt::format("its head tells {} tokens apart, that of the other {}", drafter.facts.vocab_size,
+                           target.facts.vocab_size);
+    return text::first_difference(drafter.tokenizer->vocabulary(), target.tokenizer->vocabulary());
+}
+
 /// The page budget: as asked, else a quarter of what is free.
 Result<uint64_t> page_budget(const ComputeSettings& settings) {
     if (!settings.kv_memory.empty()) return parse_size(settings.kv_memory);
@@ -310,7 +319,15 @@ Result<std::unique_ptr<EngineRoom>> EngineRoom::open(const ComputeSettings& sett
     }
     if (room->models.empty())
         return Error{ErrorCode::not_found, "there is no model that can be run in the folders named", "--models-dir"};
+    if (Status added = room->add_draft_model(settings); !added) return std::move(added).error();
     if (Status loaded = room->load_first(settings, progress); !loaded) return std::move(loaded).error();
+    for (const KnownModel& known : room->models)
+        if (known.drafts && known.model == nullptr)
+            return Error{ErrorCode::no_memory,
+                         fmt::format("there is no memory for the draft model {} beside the models before it; leave "
+                                     "--draft-model out, or raise --model-memory",
+                                     known.path),
+                         "--draft-model"};
     for (const KnownModel& known : room->models)
         if (known.model == nullptr && !settings.on_first_use)
             return bad_input(fmt::format("one model is wanted, and {} was only found in a folder", known.path));
@@ -343,7 +360,32 @@ Result<std::unique_ptr<EngineRoom>> EngineRoom::open(const ComputeSettings& sett
         known.card.kv_tokens = sched::longest_sequence(house, unbounded);
         house.models.push_back(known.facts);
     }
+    if (!room->models.back().drafts) return room;
+    house.draft = sched::House::DraftModel{room->models.back().facts.model};
+    for (const KnownModel& known : room->models)
+        if (!known.drafts && !words_differ(known, room->models.back()))
+            house.draft->drafts_for.push_back(known.facts.model);
     return room;
+}
+
+/// The last of all models. Errors: bad_input where its words are not those of the first.
+Status EngineRoom::add_draft_model(const ComputeSettings& settings) {
+    if (settings.draft_model.empty()) return Ok{};
+    auto path = find_model_file(settings.draft_model);
+    if (!path) return std::move(path).error();
+    auto known = read_known({fs::path(*path).stem().string(), *path}, settings);
+    if (!known) return std::move(known).error();
+    known->drafts = true;
+    known->facts.context_tokens = std::min(known->facts.context_tokens, known->card.trained_context_tokens);
+    const KnownModel& first = models.front();
+    if (const auto different = words_differ(first, *known))
+        return bad_input(
+            fmt::format("{} cannot draft for {}: {}; a draft model has the very tokens of the model that it "
+                        "drafts for, so take a smaller one of the same family, or leave --draft-model out",
+                        *path, first.path, *different),
+            "--draft-model");
+    models.push_back(*std::move(known));
+    return Ok{};
 }
 
 /// Those that are named by themselves, in their order, as long as there is room; the others wait for their first use.
@@ -425,7 +467,7 @@ Status EngineRoom::fit_contexts(const ComputeSettings& settings) {
         Status could = Ok{};
         if (fits == 0)
             could = too_few_pages(known->card.name, house.page_bytes);
-        else if (settings.context != 0 && fits < settings.context)
+        else if (settings.context != 0 && fits < settings.context && !known->drafts)
             could = Error{ErrorCode::no_memory,
                           fmt::format("a context of {} tokens needs more than the {} there are for keys and values; {} "
                                       "tokens fit: raise --kv-memory or ask for less",

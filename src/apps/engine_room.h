@@ -34,6 +34,7 @@ struct KnownModel {
     uint64_t stamp = 0;  ///< of the file as it was read
     model::MemoryEstimate memory;
     bool at_start = false;         ///< named by itself: loaded before the doors open
+    bool drafts = false;           ///< it guesses for others, and is asked for nothing itself
     std::optional<StepCost> cost;  ///< of its steps, where that is known
 };
 
@@ -64,6 +65,7 @@ struct EngineRoom {
 
   private:
     std::vector<uint32_t> pages_of(const KnownModel& known) const;
+    Status add_draft_model(const ComputeSettings& settings);
     Status fit_contexts(const ComputeSettings& settings);
     Status read_weights(KnownModel& known, ThreadPool& loaders, const OnLoad& progress);
     Status load_first(const ComputeSettings& settings, const OnLoad& progress);

@@ -14,6 +14,7 @@
 #include "apps/stderr_text.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "draft/drafters.h"
 #include "metrics/figures.h"
 #include "runtime/fanout.h"
 #include "runtime/inbox.h"
@@ -52,7 +53,7 @@ class Conversation {
           load_time_(load_time),
           inbox_(room.house, 1),
           fanout_({}),
-          scheduler_(room.house, sched::static_chunk()),
+          scheduler_(room.house, sched::static_chunk(), &drafters_),
           loop_(inbox_, scheduler_, *room.executor, fanout_) {
         if (!settings.system.empty()) messages_.push_back({{"role", "system"}, {"content", settings.system}});
     }
@@ -88,6 +89,7 @@ class Conversation {
                                  rate(f.prompt_tokens_per_second));
         if (f.ttft_ns) strip += fmt::format(" │ first word after {}", format_duration(*f.ttft_ns));
         strip += fmt::format(" │ wrote {} tokens{}", f.output_tokens, rate(f.output_tokens_per_second));
+        if (f.drafted > 0) strip += fmt::format(", {} of {} guesses right", f.accepted, f.drafted);
         if (f.gap_ns) strip += fmt::format(" │ largest gap {}", format_duration(f.gap_ns->max));
         const bool colour = ::isatty(STDERR_FILENO) == 1;
         to_stderr("{}{}{}\n", colour ? "\033[2m" : "", strip, colour ? "\033[0m" : "");
@@ -185,6 +187,7 @@ class Conversation {
     Nanos load_time_;
     runtime::Inbox inbox_;
     runtime::Fanout fanout_;
+    draft::Drafters drafters_{Speculation::automatic};
     sched::Scheduler scheduler_;
     runtime::Loop loop_;
     Json messages_ = Json::array();
@@ -206,6 +209,7 @@ void print_json(const RunSettings& settings, const Answer& answer, Nanos load_ti
                       {"ttft_ns", or_null(f.ttft_ns)},
                       {"output_tokens", f.output_tokens},
                       {"output_tokens_per_second", or_null(f.output_tokens_per_second)},
+                      {"speculation", {{"drafted", f.drafted}, {"accepted", f.accepted}}},
                       {"gap_ns", gaps},
                       {"total_ns", f.total_ns}};
     std::cout << out.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";

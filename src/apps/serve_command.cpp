@@ -99,6 +99,7 @@ serve::MachineCard machine_of(EngineRoom& room, const ServeSettings& s) {
 std::vector<serve::ModelCard> cards_of(const EngineRoom& room, const ServeSettings& s) {
     std::vector<serve::ModelCard> cards;
     for (const KnownModel& known : room.models) {
+        if (known.drafts) continue;  // nobody asks for it by name
         serve::ModelCard& card = cards.emplace_back(known.card);
         card.cost = known.cost;
         card.keep_alive = known.at_start ? serve::kForEver : kUsualKeepAlive;
@@ -118,7 +119,10 @@ Result<std::unique_ptr<runtime::Tape>> open_tape(const ServeSettings& s, const s
         spdlog::error("the record {} has stopped: {}; serving goes on", path, reason);
     };
     return runtime::Tape::open(path, house,
-                               {.policy = s.policy, .key = {fresh_seed(), fresh_seed()}, .on_end = on_end});
+                               {.policy = s.policy,
+                                .usual = *draft::speculation_named(s.speculate),
+                                .key = {fresh_seed(), fresh_seed()},
+                                .on_end = on_end});
 }
 
 /// The gap to promise: as asked, else kUsualGap or, where that is more, the largest floor of the models.
@@ -135,7 +139,7 @@ void announce_gap(const EngineRoom& room) {
     const Micros gap = room.house.limits.gap;
     const auto words = [](Micros span) { return format_duration(span * kNanosPerMicro); };
     for (size_t m = 0; m < room.house.costs.size(); m++) {
-        if (room.models[m].model == nullptr) continue;
+        if (room.models[m].model == nullptr || room.models[m].drafts) continue;
         const sched::Promise p = sched::promise_for(room.house.costs[m], room.house.limits, 1, 0);
         const std::string& name = room.models[m].card.name;
         spdlog::info("{}: at most {} between two words; beside one stream a step reads up to {} prompt tokens", name,
@@ -154,6 +158,11 @@ void announce_models(const EngineRoom& room, Nanos load_time) {
     for (const KnownModel& m : room.models) {
         waiting += m.model == nullptr;
         if (m.model == nullptr) continue;
+        if (m.drafts) {
+            spdlog::info("{} drafts for {} of the models: {} of weights", m.card.name,
+                         room.house.draft->drafts_for.size(), format_size(m.model->weight_bytes()));
+            continue;
+        }
         spdlog::info("{}: {} of weights, {} tokens a request, {} tokens of keys and values in all", m.card.name,
                      format_size(m.model->weight_bytes()), m.card.context_tokens, m.card.kv_tokens);
     }

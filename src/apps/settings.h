@@ -16,6 +16,7 @@ struct ComputeSettings {
     std::string models_dir;           ///< a folder of models that are loaded on first use; empty: none
     std::string model_memory;         ///< SIZE of all models in memory together; empty: what is free
     bool on_first_use = false;        ///< what does not fit now may be loaded later
+    std::string draft_model;          ///< FILE_OR_NAME of the one that guesses for the others; empty: none
     uint32_t threads = 0;             ///< 0: the usable physical cores
     uint32_t context = 0;             ///< tokens one request may use; 0: the model's trained length, if it fits
     std::string kv_memory;            ///< SIZE of all pages together; empty: a quarter of the free memory
@@ -37,7 +38,7 @@ struct ServeSettings {
     uint32_t queue = 64;
     uint32_t gap_ms = 0;  ///< 0: 200, or what this machine needs
     std::string policy = "cadence";
-    std::string speculate = "auto";       ///< auto, off, lookup, suffix
+    std::string speculate = "auto";       ///< auto, off, lookup, suffix, model
     std::string record;                   ///< where to write what the scheduler was given and decided; empty: nowhere
     std::string history = "on";           ///< on, off: finished requests on disk
     std::string history_size = "256M";    ///< SIZE of the file

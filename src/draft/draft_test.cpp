@@ -145,7 +145,7 @@ TEST(drafters, allocate_nothing_once_a_sequence_is_in) {
     for (const Speculation how : {Speculation::lookup, Speculation::suffix, Speculation::automatic}) {
         Drafters drafters(Speculation::off);
         const Tokens text = random_text(3, 3000, 40);
-        ASSERT_TRUE(drafters.begin({.seq = SeqId{1}, .how = how, .tokens_max = 3000}));
+        ASSERT_EQ(drafters.begin({.seq = SeqId{1}, .how = how, .tokens_max = 3000}), how);
         Tokens out(kMostDrafts);
         const uint64_t before = allocations_of_all_threads();
         for (size_t end = 1; end <= text.size(); end++) {
@@ -159,12 +159,13 @@ TEST(drafters, allocate_nothing_once_a_sequence_is_in) {
 
 TEST(drafters, do_as_the_request_says_and_else_as_the_server_does) {
     Drafters off(Speculation::off), on(Speculation::lookup);
-    EXPECT_FALSE(off.begin({.seq = SeqId{1}, .tokens_max = 10}));
-    EXPECT_TRUE(off.begin({.seq = SeqId{1}, .how = Speculation::suffix, .tokens_max = 10}));
-    EXPECT_TRUE(on.begin({.seq = SeqId{1}, .tokens_max = 10}));
-    EXPECT_FALSE(on.begin({.seq = SeqId{2}, .how = Speculation::off, .tokens_max = 10}));
+    EXPECT_EQ(off.begin({.seq = SeqId{1}, .tokens_max = 10}), Speculation::off);
+    EXPECT_EQ(off.begin({.seq = SeqId{1}, .how = Speculation::suffix, .tokens_max = 10}), Speculation::suffix);
+    EXPECT_EQ(on.begin({.seq = SeqId{1}, .tokens_max = 10}), Speculation::lookup);
+    EXPECT_EQ(on.begin({.seq = SeqId{2}, .how = Speculation::off, .tokens_max = 10}), Speculation::off);
     EXPECT_EQ(speculation_named("auto"), Speculation::automatic);
     EXPECT_EQ(speculation_named("suffix"), Speculation::suffix);
+    EXPECT_EQ(speculation_named("model"), Speculation::model);
     EXPECT_FALSE(speculation_named("always"));
 }
 
@@ -172,10 +173,10 @@ TEST(drafters, look_up_while_the_automaton_is_behind) {
     Drafters drafters(Speculation::automatic);
     const Tokens text = random_text(5, 4 * Drafters::kReadAtATime, 30);
     constexpr uint32_t kMost = 4 * Drafters::kReadAtATime;
-    ASSERT_TRUE(drafters.begin({.seq = SeqId{1}, .tokens_max = kMost}));
+    drafters.begin({.seq = SeqId{1}, .tokens_max = kMost});
     Tokens out(4);
     EXPECT_GT(drafters.guess(SeqId{1}, text, out).tokens, 0u);
-    ASSERT_TRUE(drafters.begin({.seq = SeqId{2}, .how = Speculation::suffix, .tokens_max = kMost}));
+    drafters.begin({.seq = SeqId{2}, .how = Speculation::suffix, .tokens_max = kMost});
     EXPECT_EQ(drafters.guess(SeqId{2}, text, out).tokens, 0u) << "one that only has the automaton waits for it";
     for (int i = 0; i < 4; i++) drafters.read(SeqId{2}, text);
     EXPECT_GT(drafters.guess(SeqId{2}, text, out).tokens, 0u);
@@ -183,7 +184,7 @@ TEST(drafters, look_up_while_the_automaton_is_behind) {
 
 /// A sequence of one asker that begins, guesses behind `known` and, with an answer, ends.
 Guess guess_of(Drafters& drafters, const Newcomer& who, const Tokens& known, Tokens& out, const Tokens& answer = {}) {
-    EXPECT_TRUE(drafters.begin(who));
+    EXPECT_NE(drafters.begin(who), Speculation::off);
     Guess guess;
     for (size_t done = 0; done <= RecentAnswers::kTokens + known.size(); done += Drafters::kReadAtATime)
         guess = drafters.guess(who.seq, known, out);

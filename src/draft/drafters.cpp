@@ -12,22 +12,23 @@ std::optional<Speculation> speculation_named(std::string_view name) noexcept {
     if (name == "off") return Speculation::off;
     if (name == "lookup") return Speculation::lookup;
     if (name == "suffix") return Speculation::suffix;
+    if (name == "model") return Speculation::model;
     return std::nullopt;
 }
 
-bool Drafters::begin(const Newcomer& who) {
+Speculation Drafters::begin(const Newcomer& who) {
     const Speculation how = who.how == Speculation::as_served ? usual_ : who.how;
-    if (how == Speculation::off) return false;
+    if (how == Speculation::off) return how;
     One one;
-    one.looks_up = how != Speculation::suffix;
+    one.looks_up = how == Speculation::lookup || how == Speculation::automatic;
     if (who.recalls) one.asker = RecentAnswers::Asker{who.model, who.scope};
-    if (how != Speculation::lookup) {
+    if (how == Speculation::suffix || how == Speculation::automatic) {
         if (one.asker) one.earlier = recent_.of(*one.asker);
         const auto before = static_cast<uint32_t>(one.earlier.size());
         one.suffixes = std::make_unique<SuffixAutomaton>(before + std::min(who.tokens_max, kMostRemembered));
     }
     of_.insert_or_assign(who.seq, std::move(one));
-    return true;
+    return how;
 }
 
 void Drafters::end(SeqId seq, std::span<const TokenId> answer) {

@@ -14,7 +14,7 @@
 
 namespace cadans::draft {
 
-/// What a name means: auto, off, lookup, suffix. Nothing for any other.
+/// What a name means: auto, off, lookup, suffix, model. Nothing for any other.
 std::optional<Speculation> speculation_named(std::string_view name) noexcept;
 
 /// Every sequence is guessed for from its own prompt and answer, and from what its asker was answered lately, where the
@@ -30,7 +30,7 @@ class Drafters final : public Drafter {
     /// What holds for those who ask for nothing.
     explicit Drafters(Speculation usual) : usual_(usual) {}
 
-    bool begin(const Newcomer& who) override;
+    Speculation begin(const Newcomer& who) override;
     void read(SeqId seq, std::span<const TokenId> known) override;
     Guess guess(SeqId seq, std::span<const TokenId> known, std::span<TokenId> out) override;
     void end(SeqId seq, std::span<const TokenId> answer) override;

@@ -36,6 +36,7 @@ struct CpuExecutor::Resident {
         batch.reserve(limits.max_rows, limits.max_items);
         items.reserve(limits.max_items);
         readings.reserve(limits.max_rows + limits.max_items);
+        drafting_of.reserve(limits.max_items);
         rows.reserve(kLogitRows);
         for (uint32_t t = 0; t < pool.threads(); t++)
             samplers.emplace_back(k, m.spec().vocab, limits.max_context_tokens);
@@ -51,6 +52,7 @@ struct CpuExecutor::Resident {
     std::vector<StepItem> items;  ///< this model's share of the plan
     std::vector<Reading> readings;
     std::vector<uint32_t> rows;
+    std::vector<uint32_t> drafting_of;  ///< of each item, while it drafts: in the plan's draftings
 };
 
 CpuExecutor::CpuExecutor(const kernels::KernelTable& table, ThreadPool& pool, const EngineLimits& limits)
@@ -95,6 +97,10 @@ void CpuExecutor::submit(const StepPlan& plan) {
     result_.id = plan.id;
     result_.begin = steady_now();
     for (const StepItem& item : plan.items) result_.items.push_back({.seq = item.seq, .computed = item.count});
+    if (!plan.draftings.empty()) {
+        draft(plan);
+        result_.drafting = steady_now() - result_.begin;
+    }
     masks_.begin(plan.items, vocab_);
     for (const PageCopy& copy : plan.copies) models_[index(copy.model)]->arena.copy(copy.group, copy.from, copy.to);
     // Only models that the plan names are looked at: another may be coming or going.
@@ -105,6 +111,72 @@ void CpuExecutor::submit(const StepPlan& plan) {
     take_drawn(plan);
     result_.end = steady_now();
     finished_ = true;
+}
+
+/// The smaller model's part of the step: a pass over what it has not seen, and one for each further guess. All items
+/// that still want one go through it side by side.
+void CpuExecutor::draft(const StepPlan& plan) {
+    const ModelId id = plan.draftings.front().model;
+    Resident& drafter = *models_[index(id)];
+    for (uint32_t pass = 0;; pass++) {
+        drafter.items.clear();
+        drafter.drafting_of.clear();
+        for (uint32_t d = 0; d < plan.draftings.size(); d++) {
+            const Drafting& drafting = plan.draftings[d];
+            if (pass > 0 && pass >= drafting.guesses) continue;
+            const StepItem& target = plan.items[drafting.item];
+            check(drafting.model == id && vocab_[index(id)] == vocab_[index(target.model)],
+                  "one model drafts in a step, with the vocabulary of whom it drafts for");
+            StepItem item;
+            item.model = id;
+            item.seq = target.seq;
+            item.known = target.known;
+            item.first = pass == 0 ? drafting.first : drafting.first + drafting.count + pass - 1;
+            item.count = pass == 0 ? drafting.count : 1;
+            item.sample = drafting.guesses > pass;
+            item.sampling = target.sampling;
+            item.group_count = drafting.group_count;
+            item.pages = drafting.pages;
+            drafter.items.push_back(item);
+            drafter.drafting_of.push_back(d);
+        }
+        if (drafter.items.empty()) return;
+        drafter.batch.assemble(drafter.items);
+        drafter.forward.run(drafter.batch);
+        draw_guesses(drafter, plan, pass);
+    }
+}
+
+/// One guess for each item of the pass that wants one. Where nothing can be drawn any token will do: it is only
+/// checked.
+void CpuExecutor::draw_guesses(Resident& drafter, const StepPlan& plan, uint32_t pass) {
+    const uint32_t vocab = drafter.model.spec().vocab;
+    drafter.readings.clear();
+    for (uint32_t i = 0; i < drafter.items.size(); i++)
+        if (drafter.items[i].sample)
+            drafter.readings.push_back({drafter.batch.first_row[i + 1] - 1, i, 0, nullptr, 0, true, true});
+    const std::vector<Resident::Reading>& all = drafter.readings;
+    for (size_t first = 0; first < all.size(); first += kLogitRows) {
+        const size_t n = std::min<size_t>(kLogitRows, all.size() - first);
+        drafter.rows.clear();
+        for (size_t i = 0; i < n; i++) drafter.rows.push_back(all[first + i].row);
+        drafter.forward.logits(drafter.rows, drafter.logits.data());
+        const auto draw = [&](uint32_t thread, uint32_t threads) {
+            for (size_t i = thread; i < n; i += threads) {
+                const Resident::Reading& reading = all[first + i];
+                const StepItem& item = drafter.items[reading.item];
+                const uint32_t end = item.first + item.count;
+                TokenScore drawn;
+                const bool ok = drafter.samplers[thread].sample(drafter.logits.data() + i * vocab, *item.sampling,
+                                                                item.known.first(end), drawn);
+                plan.draftings[drafter.drafting_of[reading.item]].out[pass] = ok ? drawn.token : TokenId{0};
+            }
+        };
+        if (n == 1)
+            draw(0, 1);
+        else
+            pool_.run(draw);
+    }
 }
 
 void CpuExecutor::take_drawn(const StepPlan& plan) {

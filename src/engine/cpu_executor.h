@@ -46,6 +46,8 @@ class CpuExecutor final : public Executor {
 
   private:
     struct Resident;
+    void draft(const StepPlan& plan);
+    void draw_guesses(Resident& drafter, const StepPlan& plan, uint32_t pass);
     void run_model(Resident& resident, const StepPlan& plan, ModelId id);
     void read_rows(Resident& resident);
     void take_drawn(const StepPlan& plan);

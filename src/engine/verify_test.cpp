@@ -198,6 +198,52 @@ TEST_P(Verify, a_batch_of_drafted_and_plain_ones_draws_what_each_does_alone) {
     }
 }
 
+/// As draw(), with guesses of the rig's second model, which now and then sits a step out and catches up in pieces.
+Answer draw_with_model(StepRig& rig, StepRig::Sequence s, uint64_t seed) {
+    Answer out;
+    rig.compute(s, 64);
+    s.computed--;
+    s.scores.clear();
+    while (s.scores.size() < kAnswer) {
+        uint64_t draws = mix64(seed * 977 + s.scores.size());
+        const auto next = [&](uint64_t below) { return (draws = mix64(draws)) % below; };
+        const auto known = static_cast<uint32_t>(s.tokens.size()), due = known - s.draft_computed;
+        const uint64_t does = next(4);
+        if (does > 0) s.draft_rows = does == 1 ? 1 + static_cast<uint32_t>(next(due)) : due;
+        if (s.draft_rows == due) s.drafts.assign(std::min<size_t>(next(16), kAnswer - s.scores.size() - 1), TokenId{0});
+        const size_t drafted = s.drafts.size(), before = s.scores.size();
+        const StepResult& result = rig.verify({&s});
+        EXPECT_LE(result.drafting, result.end - result.begin);
+        out.steps++;
+        out.drafted += static_cast<uint32_t>(drafted);
+        out.accepted += static_cast<uint32_t>(s.scores.size() - before - 1);
+        const ItemResult& got = result.items[0];
+        out.end = got.failed ? End::failed : got.stuck ? End::stuck : got.complete ? End::complete : End::none;
+        if (out.end != End::none) break;
+    }
+    out.tokens = s.scores;
+    return out;
+}
+
+TEST_P(Verify, a_model_drafts_with_the_noise_of_the_position_and_changes_no_bit) {
+    for (const bool same : {true, false}) {
+        StepRig rig(GetParam(), 2, *kernels::choose_isa());
+        TinyModel shape = GetParam();
+        if (!same) shape.layers--;
+        rig.add_drafter(shape);
+        for (const SamplingParams& params : all_sampling()) {
+            const Answer plain = draw(rig, asked(rig, params), {}, 0);
+            for (uint64_t seed = 1; seed < 4; seed++) {
+                const Answer drafted = draw_with_model(rig, asked(rig, params), seed);
+                expect_same(plain, drafted, same ? "its own weights" : "fewer layers");
+                EXPECT_GT(drafted.drafted, 10u);
+                if (same)
+                    EXPECT_EQ(drafted.accepted, drafted.drafted) << "equal logits and equal noise draw equal tokens";
+            }
+        }
+    }
+}
+
 std::string name_of(const ::testing::TestParamInfo<TinyModel>& shape) {
     return std::string(shape.param.family) + "_" + std::string(model::tensor_type_info(shape.param.type).name);
 }
@@ -220,6 +266,28 @@ TEST(verify, allocates_nothing_once_it_is_warm) {
     for (uint32_t i = 0; i < 40; i++) {
         if (i == 20) before = allocations_of_all_threads();
         s.drafts.assign(kMostDrafts, TokenId{i});
+        rig.verify(all);
+        s.tokens.resize(kPrompt);
+        s.computed = kPrompt - 1;
+    }
+    EXPECT_EQ(allocations_of_all_threads() - before, 0u);
+}
+
+TEST(verify, a_step_with_a_draft_model_allocates_nothing_once_it_is_warm) {
+    const TinyModel shape{.family = "llama", .type = TensorType::q8_0};
+    StepRig rig(shape, 2, *kernels::choose_isa());
+    rig.add_drafter(shape);
+    StepRig::Sequence s = asked(rig, {.temperature = 1});
+    s.tokens.reserve(1000);
+    s.scores.reserve(1000);
+    s.drafts.reserve(20);
+    const std::vector<StepRig::Sequence*> all = {&s};
+    uint64_t before = 0;
+    for (uint32_t i = 0; i < 40; i++) {
+        if (i == 20) before = allocations_of_all_threads();
+        s.drafts.assign(1 + i % kMostDrafts, TokenId{0});
+        s.draft_computed = i % kPrompt;
+        s.draft_rows = kPrompt - s.draft_computed;
         rig.verify(all);
         s.tokens.resize(kPrompt);
         s.computed = kPrompt - 1;

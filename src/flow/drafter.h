@@ -15,6 +15,7 @@ enum class Speculation : uint8_t {
     automatic,
     lookup,  ///< what followed the last place that looks like the present end
     suffix,  ///< what followed most often where the longest such ending stood
+    model,   ///< what a smaller model draws
 };
 
 /// Guesses of one sequence in one step, at most: with the token they stand behind, as many rows as go through the
@@ -46,8 +47,9 @@ class Drafter {
   public:
     virtual ~Drafter() = default;
 
-    /// A sequence comes in. False: nothing is ever guessed for it, and it is not named again.
-    virtual bool begin(const Newcomer& who) = 0;
+    /// A sequence comes in. What it is guessed with; off: nothing ever is, and it is not named again. With a model the
+    /// scheduler guesses itself, and asks all the same.
+    virtual Speculation begin(const Newcomer& who) = 0;
 
     /// It knows so much now; `known` only ever grows.
     virtual void read(SeqId seq, std::span<const TokenId> known) = 0;

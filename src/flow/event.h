@@ -44,12 +44,13 @@ enum class DraftHold : uint8_t {
     no_guess,  ///< nothing like its end was seen before
     unlikely,  ///< more would cost more time than they are likely to save
     gap,       ///< the step would take longer than the gap allows
+    slow,      ///< the draft model takes longer than it can save, were it always right
     room,      ///< no rows or pages were left
 };
-inline constexpr uint32_t kDraftHolds = 6;
+inline constexpr uint32_t kDraftHolds = 7;
 
 constexpr const char* name(DraftHold hold) noexcept {
-    constexpr const char* kNames[kDraftHolds] = {"none", "off", "no_guess", "unlikely", "gap", "room"};
+    constexpr const char* kNames[kDraftHolds] = {"none", "off", "no_guess", "unlikely", "gap", "slow", "room"};
     return kNames[static_cast<uint8_t>(hold)];
 }
 
@@ -72,9 +73,10 @@ struct Event {
     SeqId seq{};
     RequestId request{};
     StepId step{};
-    Nanos begin = 0;  ///< step_begin, step_share: when the step began
-    Nanos time = 0;   ///< when it happened (of a step: its end)
-    Nanos mask = 0;   ///< step_begin: of the step, waiting for masks of constraints
+    Nanos begin = 0;     ///< step_begin, step_share: when the step began
+    Nanos time = 0;      ///< when it happened (of a step: its end)
+    Nanos mask = 0;      ///< step_begin: of the step, waiting for masks of constraints
+    Nanos drafting = 0;  ///< step_begin: of the step, a draft model's part
     uint32_t rows = 0;
     uint32_t position = 0;                 ///< token: its absolute position; step_share: prompt tokens computed so far
     uint32_t cached = 0;                   ///< step_share: prompt tokens that came from cached pages
@@ -82,6 +84,8 @@ struct Event {
     ReuseEnd reuse_end = ReuseEnd::whole;  ///< and why
     uint32_t recomputed = 0;               ///< step_share: of `rows`, those computed before and lost to a preemption
     uint32_t rejected = 0;                 ///< step_share: of `rows`, drafts that were not accepted
+    uint32_t modelled = 0;                 ///< step_share: of `rows`, guesses of a draft model
+    uint32_t drafting_rows = 0;            ///< both: rows that a draft model computed
     DraftHold hold = DraftHold::none;      ///< step_share: why there were not more of them
     std::array<uint32_t, kPhases> rows_by_phase{};
     TokenScore score{};

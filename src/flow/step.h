@@ -57,15 +57,34 @@ struct DraftOffer {
     std::span<const TokenId> tokens;  ///< at least 1; borrowed as an item's are
 };
 
+/// What a smaller model does for an item of the plan before the step's rows are computed: it computes known tokens that
+/// it has not seen yet and may then guess what follows, one token after the other, each drawn as the item's own would
+/// be, with the noise of its position. Its guesses are the drafts that the step checks.
+struct Drafting {
+    uint32_t item = 0;  ///< of the plan
+    ModelId model{};
+    uint32_t first = 0;      ///< position of the first known token that it computes
+    uint32_t count = 0;      ///< so many of them, at least 1; where it guesses, all that are known
+    uint32_t guesses = 0;    ///< 0: it only catches up; else as many as the item has drafts
+    TokenId* out = nullptr;  ///< where they go: to the end of the item's `known`. All else in a plan is only read
+    uint32_t group_count = 0;
+    std::array<PageRun, kMaxPageGroups> pages{};  ///< of the smaller model; with room up to first + count + guesses - 1
+
+    /// Rows that it computes in all.
+    uint32_t rows() const noexcept { return count + (guesses > 0 ? guesses - 1 : 0); }
+};
+
 struct StepPlan {
     StepId id{};
-    std::vector<PageCopy> copies;    ///< no page is both copied from and copied to
-    std::vector<StepItem> items;     ///< decode and verify first, then prefill
-    std::vector<DraftOffer> offers;  ///< in the order of their items, of those that may have drafts
+    std::vector<PageCopy> copies;     ///< no page is both copied from and copied to
+    std::vector<Drafting> draftings;  ///< all of one model, at most one an item
+    std::vector<StepItem> items;      ///< decode and verify first, then prefill
+    std::vector<DraftOffer> offers;   ///< in the order of their items, of those that may have drafts
     std::array<uint32_t, kPhases> rows_by_phase{};
 
     void clear() noexcept {
         copies.clear();
+        draftings.clear();
         items.clear();
         offers.clear();
         rows_by_phase = {};
@@ -91,13 +110,14 @@ struct StepResult {
     StepId id{};
     Nanos begin = 0, end = 0;
     Nanos mask = 0;                    ///< of it: all waited for the masks of constraints
+    Nanos drafting = 0;                ///< of it, at its begin: a smaller model's part
     std::vector<ItemResult> items;     ///< as in the plan
     std::vector<TokenScore> accepted;  ///< next tokens: those of right drafts, and the one drawn behind them; logprob
                                        ///< and top only where asked for
     std::vector<TokenScore> scores;    ///< of known tokens, by position
 
     void clear() noexcept {
-        mask = 0;
+        mask = drafting = 0;
         items.clear();
         accepted.clear();
         scores.clear();

@@ -56,6 +56,7 @@ struct StepSample {
 struct StepCost {
     static constexpr uint64_t kMostPerRow = uint64_t{1} << 40;  ///< about 1 s; also of weights_ps and step_ps
     static constexpr uint64_t kMostPerKey = uint64_t{1} << 28;  ///< about 0.27 ms
+    static constexpr uint32_t kFewRows = 16;                    ///< of an item: more are a prompt's, whatever they are
     static constexpr uint32_t kWhole = 1024;                    ///< scales and window_share count in 1/1024
     static constexpr uint32_t kLeastScale = kWhole / 4, kMostScale = 4 * kWhole;
 
@@ -95,6 +96,24 @@ struct StepCost {
         shape.rows += 1 + drafts;
         shape.logits_rows += 1 + drafts;
         (drafts > 0 ? shape.verify_context : shape.decode_context) += keys(first, 1 + drafts);
+    }
+
+    /// Adds one for whom a smaller model computes `rows` known tokens from `first` on; `draws`: and draws from the
+    /// last.
+    constexpr void add_catching_up(StepShape& shape, uint32_t first, uint32_t rows, bool draws) const noexcept {
+        shape.rows += rows;
+        shape.logits_rows += draws;
+        (rows > kFewRows ? shape.prompt_context : shape.decode_context) += keys(first, rows);
+    }
+
+    /// Adds what a smaller model does for an item in its pass number `pass`; false: nothing any more.
+    bool add_pass(StepShape& shape, const Drafting& drafting, uint32_t pass) const noexcept {
+        if (pass > 0 && pass >= drafting.guesses) return false;
+        if (pass == 0)
+            add_catching_up(shape, drafting.first, drafting.count, drafting.guesses > 0);
+        else
+            add_catching_up(shape, drafting.first + drafting.count + pass - 1, 1, true);
+        return true;
     }
 
     void add(StepShape& shape, const StepItem& item) const noexcept {

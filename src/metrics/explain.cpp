@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint64_t kPicosPerNano = 1000;
 constexpr uint32_t kTokensThatTellARate = 32;
+constexpr uint32_t kStepsThatTellWhy = 16;
 
 /// A template's gaps filled by name.
 class Filled {
@@ -89,6 +90,7 @@ class Teller {
         tell_cache();
         tell_remembered();
         tell_rates();
+        tell_guesses();
         tell_gaps();
         tell_longest();
         return std::move(out_);
@@ -227,6 +229,22 @@ class Teller {
             filled.with("weights", time(weights)).with("rows", count(r_.cost->weights_ps / r_.cost->row_ps));
         }
         say("rates", filled.into(known ? p_.rates_machine : p_.rates));
+    }
+
+    void tell_guesses() {
+        if (f_.drafted > 0) {
+            Filled filled;
+            filled.with("n", count(f_.drafted)).with("tokens", std::string(token_word(f_.drafted)));
+            filled.with("right", count(f_.accepted)).with("were", std::string(f_.accepted == 1 ? p_.was : p_.were));
+            filled.with("time", time(f_.receipt[Cause::speculation_waste])).with("drafting", time(f_.drafting_ns));
+            say("guesses", filled.into(f_.drafting_ns > 0 ? p_.guessed_model : p_.guessed));
+        }
+        uint32_t held = 0;
+        for (uint32_t hold = 1; hold < kDraftHolds; hold++) held += f_.draft_holds[hold];
+        const auto mostly = [&](DraftHold hold) { return 2 * f_.draft_holds[static_cast<size_t>(hold)] > held; };
+        if (held < kStepsThatTellWhy) return;
+        if (mostly(DraftHold::slow)) say("guesses", std::string(p_.model_slow));
+        if (mostly(DraftHold::unlikely)) say("guesses", std::string(p_.unlikely));
     }
 
     void tell_gaps() {

@@ -25,7 +25,7 @@ struct Explained {
 };
 
 struct Sentence {
-    const char* about;  ///< first_word, cache, remembered, rates, gaps, longest_wait, outcome
+    const char* about;  ///< first_word, cache, remembered, rates, guesses, gaps, longest_wait, outcome
     std::string text;
 };
 

@@ -76,6 +76,28 @@ TEST(explain, what_is_remembered_and_what_asking_again_would_take) {
     EXPECT_EQ(text_of(without, Language::nl, "remembered"), "");
 }
 
+TEST(explain, what_became_of_guesses_and_why_there_were_no_more) {
+    Explained r = document();
+    EXPECT_EQ(text_of(r, Language::en, "guesses"), "");
+    r.figures.drafted = 120;
+    r.figures.accepted = 90;
+    r.figures.receipt[Cause::speculation_waste] = 250 * kMs;
+    EXPECT_EQ(text_of(r, Language::en, "guesses"), "Of 120 guessed tokens 90 were right; the others took 250 ms.");
+    r.figures.drafting_ns = 1500 * kMs;
+    EXPECT_EQ(text_of(r, Language::en, "guesses"),
+              "Of 120 guessed tokens 90 were right; the others took 250 ms, the draft model took 1.5 s in all.");
+    EXPECT_EQ(text_of(r, Language::nl, "guesses"),
+              "Van 120 geraden tokens waren er 90 goed; de andere kostten 250 ms, het radende model in totaal 1,5 s.");
+    r.figures.drafted = r.figures.accepted = 0;
+    r.figures.draft_holds[static_cast<size_t>(DraftHold::slow)] = 100;
+    r.figures.draft_holds[static_cast<size_t>(DraftHold::no_guess)] = 20;
+    EXPECT_EQ(text_of(r, Language::en, "guesses"),
+              "The draft model was hardly asked: its guesses take longer than they can save.");
+    r.figures.draft_holds[static_cast<size_t>(DraftHold::unlikely)] = 200;
+    EXPECT_EQ(text_of(r, Language::en, "guesses"),
+              "Most steps checked no guesses, or few: more were not likely enough to save time.");
+}
+
 TEST(explain, why_two_rates_do_not_contradict_is_said_with_this_machines_figures) {
     const std::string text = text_of(document(), Language::en, "rates");
     for (const char* figure : {"845 prompt tokens/s", "14.0 output tokens/s", "60 ms", "some 50 of a prompt"})

@@ -124,6 +124,9 @@ Figures figures_of(const RequestRecord& record, const RowCost& cost) {
     figures.output_tokens = sums.output;
     figures.drafted = record.drafted();
     figures.accepted = record.drafted() - std::min(record.rejected(), record.drafted());
+    figures.modelled = record.modelled();
+    figures.modelled_accepted = record.modelled() - std::min(record.modelled_rejected(), record.modelled());
+    figures.drafting_ns = record.drafting();
     figures.draft_holds = record.draft_holds();
     figures.preemptions = record.preemption_count();
     figures.recomputed_tokens = record.recomputed();

@@ -34,6 +34,8 @@ struct Figures {
     uint32_t computed_tokens = 0;  ///< fewer than the rest of the prompt only if it ended early
     uint32_t output_tokens = 0;
     uint32_t drafted = 0, accepted = 0;
+    uint32_t modelled = 0, modelled_accepted = 0;     ///< of these, by a draft model
+    Nanos drafting_ns = 0;                            ///< its part of that model's time
     std::array<uint32_t, kDraftHolds> draft_holds{};  ///< RequestRecord::draft_holds()
     uint32_t preemptions = 0, recomputed_tokens = 0;
     Receipt receipt;

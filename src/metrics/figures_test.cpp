@@ -203,6 +203,43 @@ TEST(figures, drafts_that_came_behind_a_stop_string_are_waste) {
     EXPECT_EQ(figures.receipt[Cause::speculation_waste], 30);
 }
 
+// A step of 100 in which a draft model took 40: 8 of its 10 rows for this request, whose four guesses of it came to
+// one.
+TEST(figures, a_draft_models_time_is_due_to_those_it_drafted_for_and_waste_where_guesses_did_not_come) {
+    Life life;
+    life.record.queued(kOne, 1, true, 0);
+    Event step;
+    step.step = StepId{1};
+    step.time = 100;
+    step.rows = 6;
+    step.rows_by_phase = {0, 1, 5};
+    step.drafting = 40;
+    step.drafting_rows = 10;
+    life.record.on(step);
+    Event share = step;
+    share.kind = EventKind::step_share;
+    share.seq = kOne;
+    share.phase = Phase::verify;
+    share.rows = 5;
+    share.position = 1;
+    share.rejected = 3;
+    share.modelled = 4;
+    share.drafting_rows = 8;
+    life.record.on(share);
+    life.token(kOne, 100);
+    life.token(kOne, 100);
+    life.record.done(Outcome::stop, 100);
+    const Figures figures = figures_of(life.record);
+    EXPECT_EQ(figures.drafted, 4u);
+    EXPECT_EQ(figures.modelled, 4u);
+    EXPECT_EQ(figures.modelled_accepted, 1u);
+    EXPECT_EQ(figures.drafting_ns, 32);
+    EXPECT_EQ(figures.receipt.total(), 100);
+    EXPECT_EQ(figures.receipt[Cause::others_decode], 8 + 10) << "two of ten rows, and one of six of the rest";
+    EXPECT_EQ(figures.receipt[Cause::own_decode], 20 + 20);
+    EXPECT_EQ(figures.receipt[Cause::speculation_waste], 12 + 30);
+}
+
 TEST(figures, events_after_the_end_or_of_strangers_change_nothing) {
     Life life = streamed();
     const uint32_t before = figures_of(life.record).output_tokens;

@@ -38,6 +38,11 @@ constexpr Phrases kEnglish = {
         "{read} prompt tokens/s and {write} output tokens/s do not contradict each other: fetching the "
         "model from memory takes this machine {weights}, for one token of an answer as for some {rows} of "
         "a prompt at once.",
+    .guessed = "Of {n} guessed {tokens} {right} {were} right; the others took {time}.",
+    .guessed_model =
+        "Of {n} guessed {tokens} {right} {were} right; the others took {time}, the draft model took {drafting} in all.",
+    .model_slow = "The draft model was hardly asked: its guesses take longer than they can save.",
+    .unlikely = "Most steps checked no guesses, or few: more were not likely enough to save time.",
     .gaps = "Half of the gaps between words were at most {p50}, the longest was {max}.",
     .gaps_stalled =
         "Half of the gaps between words were at most {p50}, the longest was {max}; {n} {felt} like a stall.",
@@ -96,6 +101,12 @@ constexpr Phrases kDutch = {
         "{read} prompttokens/s en {write} antwoordtokens/s spreken elkaar niet tegen: het model uit het "
         "geheugen halen kost deze machine {weights}, voor een token van een antwoord evenveel als voor zo'n "
         "{rows} van een prompt tegelijk.",
+    .guessed = "Van {n} geraden {tokens} {were} er {right} goed; de andere kostten {time}.",
+    .guessed_model =
+        "Van {n} geraden {tokens} {were} er {right} goed; de andere kostten {time}, het radende model in totaal "
+        "{drafting}.",
+    .model_slow = "Het radende model is nauwelijks gebruikt: raden duurt er langer dan het kan besparen.",
+    .unlikely = "De meeste stappen namen geen of weinig gissingen mee: meer waren te onzeker om tijd te sparen.",
     .gaps = "De helft van de pauzes tussen woorden duurde hooguit {p50}, de langste {max}.",
     .gaps_stalled =
         "De helft van de pauzes tussen woorden duurde hooguit {p50}, de langste {max}; {n} ervan {felt} als "
@@ -158,6 +169,13 @@ constexpr Phrases kGerman = {
         "{read} Prompt-Tokens/s und {write} Antwort-Tokens/s widersprechen sich nicht: Das Modell aus dem "
         "Speicher zu holen kostet diese Maschine {weights}, für ein Token einer Antwort genauso viel wie für "
         "etwa {rows} eines Prompts zugleich.",
+    .guessed = "Von {n} geratenen {tokens} {were} {right} richtig; die anderen kosteten {time}.",
+    .guessed_model =
+        "Von {n} geratenen {tokens} {were} {right} richtig; die anderen kosteten {time}, das ratende Modell insgesamt "
+        "{drafting}.",
+    .model_slow = "Das ratende Modell wurde kaum gefragt: Raten dauert dort länger, als es sparen kann.",
+    .unlikely =
+        "Die meisten Schritte prüften keine oder wenige Vermutungen: mehr waren zu unsicher, um Zeit zu sparen.",
     .gaps = "Die Hälfte der Pausen zwischen Wörtern dauerte höchstens {p50}, die längste {max}.",
     .gaps_stalled =
         "Die Hälfte der Pausen zwischen Wörtern dauerte höchstens {p50}, die längste {max}; {n} davon {felt} "

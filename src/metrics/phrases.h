@@ -44,8 +44,11 @@ struct Phrases {
     std::string_view miss_differs, miss_extends, miss_evicted;  ///< {position}
     std::string_view miss_off;
 
-    std::string_view rates;                       ///< {read} {write}
-    std::string_view rates_machine;               ///< {read} {write} {weights} {rows}
+    std::string_view rates;          ///< {read} {write}
+    std::string_view rates_machine;  ///< {read} {write} {weights} {rows}
+    std::string_view guessed;        ///< {n} {tokens} {right} {were} {time}
+    std::string_view guessed_model;  ///< {n} {tokens} {right} {were} {time} {drafting}; a draft model guessed some
+    std::string_view model_slow, unlikely;        ///< why most steps took no (more) guesses
     std::string_view gaps;                        ///< {p50} {max}
     std::string_view gaps_stalled;                ///< {p50} {max} {n} {felt}
     std::string_view longest;                     ///< {share} {cause}; more than half

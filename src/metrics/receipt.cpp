@@ -101,6 +101,25 @@ Nanos part_masked(const StepPart& step, Nanos time) {
     return mask == 0 ? 0 : static_cast<Nanos>(static_cast<__int128>(time) * mask / whole);
 }
 
+/// What of this part of a step's time is a draft model's, in proportion.
+Nanos part_drafted(const StepPart& step, Nanos time) {
+    const Nanos whole = step.end - step.begin, part = std::clamp<Nanos>(step.drafting, 0, std::max<Nanos>(0, whole));
+    return part == 0 ? 0 : static_cast<Nanos>(static_cast<__int128>(time) * part / whole);
+}
+
+/// The draft model's time is due to those whom it computed rows for; what made guesses that were not accepted is waste.
+Nanos divide_drafting(const StepPart& step, Nanos time, Receipt& receipt) {
+    const Nanos drafted = part_drafted(step, time);
+    if (drafted == 0) return 0;
+    const uint64_t mine = step.my_drafting_rows, wasted = std::min<uint64_t>(step.my_wasted_rows, mine);
+    const uint64_t others = step.drafting_rows - std::min<uint64_t>(step.drafting_rows, mine);
+    const auto parts = split<3>(drafted, {others, mine - wasted, wasted});
+    receipt[Cause::others_decode] += parts[0];
+    receipt[Cause::own_decode] += parts[1];
+    receipt[Cause::speculation_waste] += parts[2];
+    return drafted;
+}
+
 /// Gives the steps with (or without) rows of the request their time, and divides it.
 void take_steps(const RequestRecord& record, bool with_mine, Nanos until, const RowCost& cost,
                 std::vector<Interval>& gaps, Receipt& receipt) {
@@ -143,7 +162,7 @@ void take_steps(const RequestRecord& record, bool with_mine, Nanos until, const 
 void divide_step(const StepPart& step, Nanos time, const RowCost& cost, Receipt& receipt) {
     const Nanos masked = part_masked(step, time);
     receipt[Cause::mask] += masked;
-    time -= masked;
+    time -= masked + divide_drafting(step, time, receipt);
     const uint64_t all = cost(step.rows);
     uint64_t own = 0;
     if (step.mine != Rows{}) own = step.mine == step.rows ? all : std::min(cost(step.mine), all);

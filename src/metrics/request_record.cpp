@@ -90,6 +90,8 @@ void RequestRecord::on_step(const Event& event) {
     part.end = event.time;
     part.rows = event.rows_by_phase;
     part.mask = event.mask;
+    part.drafting = event.drafting;
+    part.drafting_rows = event.drafting_rows;
     steps_.push_back(part);
     last_step_ = event.step;
 }
@@ -103,6 +105,13 @@ void RequestRecord::on_share(Stream& stream, const Event& event) {
     part.rejected += event.rejected;
     recomputed_ += event.recomputed;
     rejected_ += event.rejected;
+    if (event.drafting_rows > 0) {
+        part.my_drafting_rows += event.drafting_rows;
+        part.my_wasted_rows += event.modelled == 0 ? 0 : std::min(event.drafting_rows, event.rejected);
+        modelled_ += event.modelled;
+        modelled_rejected_ += event.modelled == 0 ? 0 : event.rejected;
+        if (part.drafting_rows > 0) drafting_ += part.drafting / part.drafting_rows * event.drafting_rows;
+    }
     stream.step_drafts = stream.step_tokens = 0;
     if (event.phase == Phase::verify) {
         drafted_ += event.rows - 1;

@@ -25,6 +25,10 @@ struct StepPart {
     Nanos mask = 0;                        ///< of its time: waiting for masks of grammars
     uint32_t recomputed = 0;               ///< of `mine`: computed before, lost to a preemption
     uint32_t rejected = 0;                 ///< of `mine`: drafts not accepted
+    Nanos drafting = 0;                    ///< of its time: a draft model's part
+    uint32_t drafting_rows = 0;            ///< that the draft model computed, for everybody,
+    uint32_t my_drafting_rows = 0;         ///< for this request,
+    uint32_t my_wasted_rows = 0;           ///< and of these for guesses that were not accepted
 };
 
 /// How a request ended, as counted in cadans_requests_total{outcome=...}.
@@ -124,6 +128,9 @@ class RequestRecord {
     uint32_t recomputed() const noexcept { return recomputed_; }
     uint32_t drafted() const noexcept { return drafted_; }
     uint32_t rejected() const noexcept { return rejected_; }  ///< or accepted behind the end of the text
+    uint32_t modelled() const noexcept { return modelled_; }  ///< of drafted(): by a draft model
+    uint32_t modelled_rejected() const noexcept { return modelled_rejected_; }
+    Nanos drafting() const noexcept { return drafting_; }  ///< its part of the draft model's time, by rows
     /// Rows that were drawn from, by why they had no (more) drafts behind them.
     const std::array<uint32_t, kDraftHolds>& draft_holds() const noexcept { return draft_holds_; }
 
@@ -148,6 +155,8 @@ class RequestRecord {
     uint32_t recomputed_ = 0;
     uint32_t drafted_ = 0;
     uint32_t rejected_ = 0;
+    uint32_t modelled_ = 0, modelled_rejected_ = 0;
+    Nanos drafting_ = 0;
     std::array<uint32_t, kDraftHolds> draft_holds_{};
 };
 

@@ -87,6 +87,12 @@ Json house_to_json(const sched::House& house) {
     }
     Json costs = Json::array();
     for (const StepCost& cost : house.costs) costs.push_back(cost_to_json(cost));
+    Json draft = nullptr;
+    if (house.draft) {
+        Json drafts_for = Json::array();
+        for (const ModelId model : house.draft->drafts_for) drafts_for.push_back(index(model));
+        draft = {{"model", index(house.draft->model)}, {"for", drafts_for}};
+    }
     return {{"page_tokens", kPageTokens},
             {"page_bytes", house.page_bytes},
             {"prefix_cache", static_cast<uint32_t>(house.prefix_cache)},
@@ -96,6 +102,7 @@ Json house_to_json(const sched::House& house) {
               {"prefill_chunk", house.limits.prefill_chunk},
               {"gap_us", house.limits.gap}}},
             {"models", models},
+            {"draft", draft},
             {"costs", costs}};
 }
 
@@ -134,6 +141,20 @@ Result<sched::House> house_from_json(const Json& json, uint32_t vocab_size) {
         if (uint64_t{house.limits.max_running} * (model.context_tokens / kPageTokens + 2) > uint64_t{1} << 26)
             return bad_input("max_running times context_tokens is more than any machine has", "context_tokens");
         house.models.push_back(std::move(model));
+    }
+    if (json.is_object() && json.contains("draft") && !json["draft"].is_null()) {
+        const Json& one = json["draft"];
+        uint16_t number = 0;
+        reader.take(one, "model", 0, UINT16_MAX, number);
+        house.draft = sched::House::DraftModel{ModelId{number}};
+        for (const Json& target : reader.list(one, "for")) {
+            if (!target.is_number_unsigned() || target.get<uint64_t>() > UINT16_MAX)
+                return bad_input("draft names something that is no model", "draft");
+            house.draft->drafts_for.push_back(ModelId{target.get<uint16_t>()});
+        }
+        for (const ModelId target : house.draft->drafts_for)
+            if (house.find(target) == nullptr || house.find(house.draft->model) == nullptr)
+                return bad_input("draft names a model that is not there", "draft");
     }
     if (!reader.wrong().empty()) return bad_input(reader.wrong());
     if (house.models.empty()) return bad_input("there is no model", "models");

@@ -17,6 +17,18 @@ inline uint64_t plan_digest(const StepPlan& plan) noexcept {
         add(uint64_t{index(copy.model)} << 16 | index(copy.group));
         add(uint64_t{index(copy.from)} << 32 | index(copy.to));
     }
+    const auto add_pages = [&](uint32_t groups, const auto& pages) {
+        for (uint32_t group = 0; group < groups; group++) {
+            add(pages[group].first_page);
+            for (const PageId page : pages[group].ids) add(index(page));
+        }
+    };
+    for (const Drafting& drafting : plan.draftings) {
+        add(uint64_t{drafting.item} << 32 | index(drafting.model));
+        add(uint64_t{drafting.first} << 32 | drafting.count);
+        add(drafting.guesses);
+        add_pages(drafting.group_count, drafting.pages);
+    }
     for (const StepItem& item : plan.items) {
         add(index(item.seq));
         add(index(item.model));
@@ -24,10 +36,7 @@ inline uint64_t plan_digest(const StepPlan& plan) noexcept {
         add(uint64_t{item.drafts} << 32 | static_cast<uint64_t>(item.phase) << 2 | uint64_t{item.sample} << 1 |
             item.score);
         add(item.known.size());
-        for (uint32_t group = 0; group < item.group_count; group++) {
-            add(item.pages[group].first_page);
-            for (const PageId page : item.pages[group].ids) add(index(page));
-        }
+        add_pages(item.group_count, item.pages);
     }
     return digest;
 }

@@ -85,6 +85,7 @@ void Tape::heard(Nanos now, const StepResult* result, std::span<const Command> c
 }
 
 void Tape::write_admission(const SequenceRequest& request, Nanos since) {
+    const Speculation how = request.speculation == Speculation::as_served ? options_.usual : request.speculation;
     append(filling_,
            "{{\"admit\":{},\"since\":{},\"request\":{},\"model\":{},\"new\":{},\"ends\":{},\"score\":{},\"cache\":{},"
            "\"guessed\":{},"
@@ -93,8 +94,7 @@ void Tape::write_admission(const SequenceRequest& request, Nanos since) {
            "\"prompt\":[",
            index(request.seq), since, index(request.request), index(request.model), request.max_new_tokens,
            !request.end_tokens.empty() || request.constraint != nullptr, request.score_prompt, request.cache_prompt,
-           request.speculation != Speculation::off, static_cast<uint32_t>(request.priority),
-           pseudonyms_.of(request.scope));
+           static_cast<uint32_t>(how), static_cast<uint32_t>(request.priority), pseudonyms_.of(request.scope));
     Inside& inside = inside_[request.seq];
     inside.end_tokens = request.end_tokens;
     bool first = true;
@@ -107,7 +107,9 @@ void Tape::write_admission(const SequenceRequest& request, Nanos since) {
 }
 
 void Tape::write_result(const StepResult& result) {
-    append(filling_, ",\"r\":{{\"id\":{},\"b\":{},\"e\":{},\"i\":[", index(result.id), result.begin, result.end);
+    append(filling_, ",\"r\":{{\"id\":{},\"b\":{},\"e\":{},", index(result.id), result.begin, result.end);
+    if (result.drafting > 0) append(filling_, "\"g\":{},", result.drafting);
+    filling_ += "\"i\":[";
     for (const ItemResult& item : result.items) {
         append(filling_, "{}[{},{},{},{}", &item == result.items.data() ? "" : ",", index(item.seq), item.computed,
                item.scores_end - item.scores_begin, ends_badly(item));

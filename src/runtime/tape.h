@@ -25,11 +25,12 @@ namespace cadans::runtime {
 /// loop's thread; a thread of its own writes to disk. Cost: some 50 ns a prompt token.
 class Tape final : public Witness {
   public:
-    /// Of the format. 2: with guesses.
-    static constexpr uint32_t kVersion = 2;
+    /// Of the format. 2: with guesses; 3: with those of a draft model.
+    static constexpr uint32_t kVersion = 3;
 
     struct Options {
-        std::string policy;  ///< its name
+        std::string policy;                          ///< its name
+        Speculation usual = Speculation::automatic;  ///< of requests that ask for nothing
         uint64_t most_bytes = uint64_t{1} << 30;
         std::array<uint64_t, 2> key{};  ///< of the pseudonyms; to be drawn anew for each tape
         /// Told once when it ends by itself: "full", "slow" or "failed". On the loop's or the writer's thread.

@@ -19,6 +19,11 @@ const ModelFacts* House::find(ModelId model) const noexcept {
     return found == models.end() ? nullptr : &*found;
 }
 
+const ModelFacts* House::drafter_of(ModelId model) const noexcept {
+    if (!draft || std::ranges::find(draft->drafts_for, model) == draft->drafts_for.end()) return nullptr;
+    return find(draft->model);
+}
+
 uint32_t longest_sequence(const House& house, const ModelFacts& model) noexcept {
     return kv::largest_fit(model, house.limits.max_rows, house.page_bytes);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -20,6 +21,15 @@ struct House {
     std::vector<StepCost> costs = {};  ///< what steps take, by ModelId; may be empty: then nothing is predicted
     bool prefix_cache = false;         ///< pages are kept for the next prompt that begins alike
 
+    /// A smaller model with the vocabulary of those that it drafts for; it is one of `models`.
+    struct DraftModel {
+        ModelId model{};
+        std::vector<ModelId> drafts_for = {};
+    };
+    std::optional<DraftModel> draft = {};
+
+    /// The model that drafts for this one; null where none does.
+    const ModelFacts* drafter_of(ModelId model) const noexcept;
     const ModelFacts* find(ModelId model) const noexcept;
 };
 

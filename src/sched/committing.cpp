@@ -69,9 +69,11 @@ void Scheduler::commit(const StepResult& result, Nanos, std::vector<Event>& even
     step.mask = result.mask;
     step.rows = plan_.rows();
     step.rows_by_phase = plan_.rows_by_phase;
+    step.drafting = result.drafting;
+    for (const Drafting& drafting : plan_.draftings) step.drafting_rows += drafting.rows();
     events.push_back(step);
     for (size_t i = 0; i < plan_.items.size(); i++) commit_item(plan_.items[i], result.items[i], result, events);
-    time_.done(plan_, result.end - result.begin);
+    time_.done(plan_, result.end - result.begin, result.drafting);
     plan_.clear();
 }
 
@@ -85,7 +87,10 @@ void Scheduler::commit_item(const StepItem& item, const ItemResult& got, const S
     sequence.pages.copied();
     sequence.known.resize(sequence.known_count());  // its drafts go: those that came are told with the result
     sequence.drafted = 0;
-    time_.charge(item, *sequence.account);
+    const uint32_t model_rows = sequence.model_rows + (sequence.modelled > 0 ? sequence.modelled - 1 : 0);
+    const uint32_t modelled = sequence.modelled;
+    time_.charge(item, model_rows > 0, *sequence.account);
+    learn_from_model(sequence, got.failed ? 0 : got.accepted_end - got.accepted_begin);
 
     const uint32_t before = sequence.computed;
     if (before > sequence.computed_most) {  // it did not compute these itself
@@ -108,6 +113,8 @@ void Scheduler::commit_item(const StepItem& item, const ItemResult& got, const S
     const bool for_nothing = got.failed || got.stuck || sequence.standing == Standing::leaving;
     share.rejected = for_nothing ? item.drafts : item.count - got.computed;
     share.hold = sequence.hold;
+    share.drafting_rows = model_rows;
+    share.modelled = modelled;
     sequence.hold = DraftHold::none;
     events.push_back(share);
     sequence.computed_most = std::max(sequence.computed_most, sequence.computed);

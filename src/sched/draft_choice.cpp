@@ -13,7 +13,8 @@ constexpr uint32_t kNobody = UINT32_MAX;
 
 /// The chance that all that are taken and the next one come.
 uint64_t next_chance(const DraftCandidate& one) noexcept {
-    return one.chance / DraftTally::kCertain * one.tally->chance(one.match + one.taken);
+    const uint32_t next = one.modelled != nullptr ? one.modelled->chance() : one.tally->chance(one.match + one.taken);
+    return one.chance / DraftTally::kCertain * next;
 }
 
 uint64_t nanos_of(const DraftStep& step) noexcept {
@@ -23,7 +24,21 @@ uint64_t nanos_of(const DraftStep& step) noexcept {
         sum += shape.prompt_context > 0 ? step.costs[m].scaled_ps(shape) / 1000
                                         : step.curves[m].nanos(step.costs[m], shape);
     }
+    for (const StepShape& pass : step.passes) {
+        if (pass.rows == 0) break;
+        sum += step.drafter->scaled_ps(pass) / 1000;
+    }
     return sum;
+}
+
+/// What the draft model does for a candidate in one of its passes.
+StepShape pass_of(const DraftCandidate& one, uint32_t pass, const StepCost& drafter) noexcept {
+    StepShape shape;
+    if (pass == 0)
+        drafter.add_catching_up(shape, one.first + 1 - one.due, one.due, true);
+    else
+        drafter.add_catching_up(shape, one.first + pass, 1, true);
+    return shape;
 }
 
 void take(DraftCandidate& one, uint32_t drafts, const DraftStep& step) noexcept {
@@ -34,6 +49,10 @@ void take(DraftCandidate& one, uint32_t drafts, const DraftStep& step) noexcept 
         cost.add_drafts(after, one.first, drafts);
         step.shapes[index(one.model)] += after;
         step.shapes[index(one.model)] -= before;
+    }
+    if (one.modelled != nullptr) {
+        for (uint32_t pass = one.taken; pass < drafts; pass++) step.passes[pass] += pass_of(one, pass, *step.drafter);
+        for (uint32_t pass = drafts; pass < one.taken; pass++) step.passes[pass] -= pass_of(one, pass, *step.drafter);
     }
     one.taken = drafts;
 }

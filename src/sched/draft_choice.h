@@ -20,9 +20,12 @@ struct DraftCandidate {
 
     const DraftTally* tally = nullptr;
     ModelId model{};
-    uint32_t first = 0;               ///< position of its one row
-    uint32_t offered = 0;             ///< tokens guessed
-    uint32_t match = 0;               ///< Guess::match
+    uint32_t first = 0;    ///< position of its one row
+    uint32_t offered = 0;  ///< tokens guessed
+    uint32_t match = 0;    ///< Guess::match
+    const ModelTally* modelled =
+        nullptr;                      ///< not null: a draft model would guess, and `tally` and `match` do not count
+    uint32_t due = 0;                 ///< known tokens that it computes before its first guess, at least 1
     uint64_t chance = kCertainOfAll;  ///< scratch: that all that are taken come
     uint32_t taken = 0;               ///< the outcome: of `offered`, the first so many
     DraftHold hold = DraftHold::none;
@@ -36,6 +39,8 @@ struct DraftStep {
     uint32_t tokens = 0;                ///< that it brings, at least as many as there are candidates
     uint32_t rows_left = 0;             ///< drafts that it has room for
     Micros within = 0;                  ///< with drafts it must not take longer
+    const StepCost* drafter = nullptr;  ///< of the draft model; null where no candidate has one
+    std::span<StepShape> passes = {};   ///< its part of the step, as `shapes`: kMostDrafts of them
 };
 
 /// Chooses `taken` and `hold` of every candidate. Guesses come in by their chance to be accepted, likeliest first; of

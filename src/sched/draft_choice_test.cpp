@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "flow/drafter.h"
 
 namespace cadans::sched {
 namespace {
@@ -26,7 +27,7 @@ struct Choice {
     }
     void choose(uint32_t rows_left = 200, Micros within = 1'000'000) {
         const auto tokens = static_cast<uint32_t>(candidates.size());
-        choose_drafts(candidates, {costs, curves, shapes, tokens, rows_left, within}, order);
+        choose_drafts(candidates, {costs, curves, shapes, tokens, rows_left, within, drafter, passes}, order);
     }
 
     std::vector<StepCost> costs;
@@ -34,6 +35,8 @@ struct Choice {
     std::vector<StepShape> shapes;
     std::vector<DraftCandidate> candidates;
     std::vector<uint32_t> order;
+    const StepCost* drafter = nullptr;
+    std::array<StepShape, kMostDrafts> passes{};
 };
 
 /// Weights take 40 ms, a row 1 ms: 39 drafts are nearly free, but for what the head asks of each.
@@ -130,6 +133,50 @@ TEST(draft_choice, no_other_length_is_predicted_to_be_better) {
         // What is hopeless is not looked at, and a gain of less than a 32nd is none.
         EXPECT_GT(chosen, best * 0.93) << seed;
     }
+}
+
+// Goal: no other number of a model's guesses would have been better. Method: all of them, by the formula.
+TEST(draft_choice, a_draft_models_own_time_counts) {
+    uint32_t some = 0, none = 0;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        StepCost cost, drafter;
+        cost.weights_ps = 10'000'000'000 + mix64(seed) % 40'000'000'000;
+        cost.row_ps = mix64(seed + 1000) % 4'000'000'000;
+        drafter.weights_ps = mix64(seed + 2000) % 20'000'000'000;
+        drafter.step_ps = 1 + mix64(seed + 3000) % 1'000'000'000;
+        const ModelTally tally(static_cast<uint32_t>(mix64(seed + 4000) % 1024));
+        Choice choice(cost);
+        const DraftTally unused;
+        choice.add(unused, 15, 0);
+        choice.candidates[0].modelled = &tally;
+        choice.candidates[0].due = 1 + static_cast<uint32_t>(mix64(seed + 5000) % 3);
+        choice.drafter = &drafter;
+        choice.choose();
+        double best = 0, chosen = 0, chance = 1, tokens = 1;
+        for (uint32_t drafts = 0; drafts <= 15; drafts++) {
+            StepShape shape;
+            cost.add_drafts(shape, 100, drafts);
+            double took = static_cast<double>(cost.scaled_ps(shape));
+            for (uint32_t pass = 0; pass < drafts; pass++) {
+                StepShape own;
+                drafter.add_catching_up(own, 101 - (pass == 0 ? choice.candidates[0].due : 1) + pass,
+                                        pass == 0 ? choice.candidates[0].due : 1, true);
+                took += static_cast<double>(drafter.scaled_ps(own));
+            }
+            best = std::max(best, tokens / took);
+            if (drafts == choice.candidates[0].taken) chosen = tokens / took;
+            chance *= tally.chance() / 1024.0;
+            tokens += chance;
+        }
+        EXPECT_GT(chosen, best * 0.93) << seed;
+        (choice.candidates[0].taken > 0 ? some : none)++;
+        for (uint32_t pass = 0; pass < 15; pass++)
+            EXPECT_EQ(choice.passes[pass].rows, pass >= choice.candidates[0].taken ? 0
+                                                : pass == 0                        ? choice.candidates[0].due
+                                                                                   : 1);
+    }
+    EXPECT_GT(some, 50u);
+    EXPECT_GT(none, 50u);
 }
 
 TEST(draft_choice, a_step_keeps_the_gap_and_the_rows) {

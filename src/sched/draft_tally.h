@@ -41,4 +41,35 @@ class DraftTally {
     std::array<uint16_t, kKinds> slowness_ = {4, 4, 4, 4, 4, 4};
 };
 
+/// How often a draft model's guesses came. Only guesses that a step took in are judged, for others were never made.
+class ModelTally {
+  public:
+    static constexpr uint32_t kCertain = DraftTally::kCertain;
+    static constexpr uint32_t kAtFirst = 3 * kCertain / 4;
+    static constexpr uint32_t kForgetsWithin = 64;  ///< steps without a guess: most of a bad record
+
+    ModelTally() = default;
+    /// Begins where others have come to, and follows its own guesses as fast.
+    explicit ModelTally(uint32_t chance) : chance_(static_cast<uint16_t>(chance)) {}
+
+    uint32_t chance() const noexcept { return chance_; }
+
+    /// At first by half of the way, later by a 16th.
+    void learn(bool came) noexcept {
+        const uint32_t way = (came ? kCertain - chance_ : chance_) / slowness_;
+        chance_ = static_cast<uint16_t>(came ? chance_ + way : chance_ - way);
+        if (slowness_ < kSlowest) slowness_++;
+    }
+
+    /// Nothing was guessed: a little of the way up to `chance`, so that it is tried again some day.
+    void forget(uint32_t chance, uint32_t part) noexcept {
+        if (chance > chance_) chance_ = static_cast<uint16_t>(chance_ + (chance - chance_ + part - 1) / part);
+    }
+
+  private:
+    static constexpr uint16_t kSlowest = 16;
+    uint16_t chance_ = kAtFirst;
+    uint16_t slowness_ = 2;
+};
+
 }  // namespace cadans::sched

@@ -20,7 +20,10 @@ void check_sequence(const Sequence& one) {
     check(one.computed <= one.pages.tokens_held(), "2: what is computed has pages");
     if (one.standing == Standing::waiting) {
         check(one.computed == 0 && one.pages.bytes() == 0, "2: one who waits holds nothing");
+        check(!one.draft_pages || one.draft_pages->bytes() == 0, "2: nor of the draft model");
     }
+    check(one.draft_computed <= one.known_count(), "1: a draft model computes what is known");
+    check(!one.draft_pages || one.draft_computed <= one.draft_pages->tokens_held(), "2: and has pages for it");
 }
 
 /// Counts again who holds what.
@@ -47,6 +50,12 @@ class Holders {
             }
         }
         if (one.pages.tail() != kv::kNoNode) holds_[one.pages.tail()]++;
+    }
+
+    void add(const kv::PageLease& own, ModelId model) {
+        const uint32_t first = pool_.first_group_of(model);
+        for (uint32_t group = 0; group < own.groups(); group++)
+            for (const PageId page : own.run(group).ids) take(first + group, page);
     }
 
     void check_counts() {
@@ -97,6 +106,22 @@ void check_item(const StepItem& item, const Sequence& one, const kv::PagePool& p
     }
 }
 
+void check_drafting(const Drafting& drafting, const StepPlan& plan, const Sequence& one) {
+    const StepItem& item = plan.items[drafting.item];
+    const uint32_t known = one.known_count();
+    check(drafting.first == one.draft_computed && drafting.count >= 1 && drafting.first + drafting.count <= known,
+          "3: a draft model computes the next known tokens");
+    check(drafting.guesses == 0 || (drafting.guesses == item.drafts && drafting.first + drafting.count == known),
+          "3: it guesses behind all that is known, and all drafts of its item");
+    check(drafting.guesses == 0 || drafting.out == one.known.data() + known, "4: its guesses go where drafts are");
+    const uint32_t end = drafting.first + drafting.rows();
+    for (uint32_t group = 0; group < drafting.group_count; group++) {
+        const PageRun& run = drafting.pages[group];
+        check(run.ids.data() == one.draft_pages->run(group).ids.data(), "4: the pages of a step in flight stay");
+        check(run.first_page + run.ids.size() >= kv::pages_for(end), "4: every row has its page");
+    }
+}
+
 }  // namespace
 
 void Scheduler::check_invariants() const {
@@ -104,7 +129,10 @@ void Scheduler::check_invariants() const {
     for (const auto& [seq, one] : sequences_) check_sequence(one);
     if (tree_ != nullptr) tree_->check_invariants();
     Holders holders(pool_, tree_.get());
-    for (const auto& [seq, one] : sequences_) holders.add(one);
+    for (const auto& [seq, one] : sequences_) {
+        holders.add(one);
+        if (one.draft_pages) holders.add(*one.draft_pages, house_.draft->model);
+    }
     holders.check_counts();
 
     check(ascends(running_) && ascends(waiting_), "5: both lists ascend by arrival");
@@ -128,6 +156,13 @@ void Scheduler::check_invariants() const {
         rows += item.count;
     }
     check(rows == plan_.rows(), "3: the rows of a plan are those of its items");
+    uint32_t caught_up = 0;
+    for (const Drafting& drafting : plan_.draftings) {
+        check(drafting.item < plan_.items.size(), "3: a draft model guesses for an item of the plan");
+        check_drafting(drafting, plan_, sequences_.find(plan_.items[drafting.item].seq)->second);
+        caught_up += drafting.count;
+    }
+    check(caught_up <= house_.limits.max_rows, "3: a pass of the draft model keeps the rows of a step");
 }
 
 }  // namespace cadans::sched

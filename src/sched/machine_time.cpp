@@ -20,6 +20,12 @@ void follow(uint32_t& scale, int64_t off) noexcept {
     scale = static_cast<uint32_t>(std::clamp<int64_t>(scale + move, StepCost::kLeastScale, StepCost::kMostScale));
 }
 
+/// How much longer a step took, in 1/1024 of what was predicted.
+int64_t off_by(Nanos measured, Micros predicted) noexcept {
+    const Micros took = std::clamp(measured / kNanosPerMicro, predicted / 2, predicted * 2);
+    return (took - predicted) * kWhole / predicted;
+}
+
 }  // namespace
 
 const StepCost MachineTime::kNoCost{};
@@ -93,11 +99,25 @@ void MachineTime::learn(ModelId model, const StepCost& cost) {
 Micros MachineTime::predict(const StepPlan& plan) const noexcept {
     Micros sum = 0;
     for (uint16_t m = 0; m < costs_.size(); m++) sum += costs_[m].predict(shape_of(plan, ModelId{m}, costs_[m]));
-    return sum;
+    return sum + predict_drafting(plan);
+}
+
+Micros MachineTime::predict_drafting(const StepPlan& plan) const noexcept {
+    if (plan.draftings.empty()) return 0;
+    const StepCost& cost = cost_of(plan.draftings.front().model);
+    Micros sum = 0;
+    for (uint32_t pass = 0;; pass++) {
+        StepShape shape;
+        for (const Drafting& drafting : plan.draftings) cost.add_pass(shape, drafting, pass);
+        if (shape.rows == 0) return sum;
+        sum += cost.predict(shape);
+    }
 }
 
 void MachineTime::planned(const StepPlan& plan) noexcept {
     predicted_ = predict(plan);
+    drafting_ = predict_drafting(plan);
+    drafting_part_ = plan.draftings.empty() ? 0 : drafting_ / static_cast<Micros>(plan.draftings.size());
     uint64_t own = 0;
     for (const StepItem& item : plan.items) {
         own += marginal_ps(cost_of(item.model), item.first, item.count, StepCost::logits_of(item));
@@ -107,16 +127,28 @@ void MachineTime::planned(const StepPlan& plan) noexcept {
     shared_ps_ = plan.items.empty() || all < own ? 0 : (all - own) / plan.items.size();
 }
 
-void MachineTime::charge(const StepItem& item, Account& account) const noexcept {
+void MachineTime::charge(const StepItem& item, bool drafted, Account& account) const noexcept {
     const uint64_t own = marginal_ps(cost_of(item.model), item.first, item.count, StepCost::logits_of(item));
     account.used += static_cast<Micros>((own + shared_ps_) / kPicosPerMicro);
+    if (drafted) account.used += drafting_part_;
 }
 
-void MachineTime::done(const StepPlan& plan, Nanos measured) noexcept {
+/// One scale: passes of single rows are most of it, unless a prompt's tokens were caught up with.
+void MachineTime::learn_drafting(const StepPlan& plan, Nanos measured) noexcept {
+    if (plan.draftings.empty() || drafting_ < kTooShortToJudge || measured <= 0) return;
+    StepCost& cost = costs_[index(plan.draftings.front().model)];
+    StepShape first;
+    for (const Drafting& drafting : plan.draftings) cost.add_pass(first, drafting, 0);
+    follow(first.prompt_context > 0 ? cost.prompt_scale : cost.decode_scale, off_by(measured, drafting_));
+}
+
+void MachineTime::done(const StepPlan& plan, Nanos measured, Nanos drafting) noexcept {
     find_least();
-    if (predicted_ < kTooShortToJudge || measured <= 0) return;
-    const Micros took = std::clamp(measured / kNanosPerMicro, predicted_ / 2, predicted_ * 2);
-    const int64_t off = (took - predicted_) * kWhole / predicted_;
+    learn_drafting(plan, drafting);
+    measured -= drafting;
+    const Micros predicted = predicted_ - drafting_;
+    if (predicted < kTooShortToJudge || measured <= 0) return;
+    const int64_t off = off_by(measured, predicted);
     bool reads = false;
     const bool alone = std::all_of(plan.items.begin(), plan.items.end(),
                                    [&](const StepItem& item) { return item.model == plan.items.front().model; });

@@ -53,21 +53,25 @@ class MachineTime {
     /// Used more than the account that used least, of those present: 0 for that one.
     Micros lead(const Account& account) const noexcept { return account.used - least_; }
 
-    /// Sum over the models of a plan.
+    /// Sum over the models of a plan, that of a draft model too.
     Micros predict(const StepPlan& plan) const noexcept;
+
+    /// Of it, the draft model's part.
+    Micros predict_drafting(const StepPlan& plan) const noexcept;
 
     /// This plan runs now: what its items cost together beyond their own rows is divided among them.
     void planned(const StepPlan& plan) noexcept;
     Micros predicted() const noexcept { return predicted_; }  ///< of the last plan that ran
 
-    /// Charges an item of the plan that ran: its own rows, and an equal part of the rest.
-    void charge(const StepItem& item, Account& account) const noexcept;
+    /// Charges an item of the plan that ran: its own rows, an equal part of the rest and, where a model drafted for it,
+    /// an equal part of that.
+    void charge(const StepItem& item, bool drafted, Account& account) const noexcept;
 
-    /// The plan that ran took `measured`: the scales of its models follow, a 16th of the way, those that made more of
-    /// the prediction more than others. One step counts as at most twice or half of what was predicted, so that a
-    /// hiccup of the machine moves little. To be called after its items are charged. Linear in scopes present.
-    /// Source: normalised least mean squares (Nagumo & Noda 1967).
-    void done(const StepPlan& plan, Nanos measured) noexcept;
+    /// The plan that ran took `measured`, a draft model's part of it `drafting`: the scales of its models follow, a
+    /// 16th of the way, those that made more of the prediction more than others. One step counts as at most twice or
+    /// half of what was predicted, so that a hiccup of the machine moves little. To be called after its items are
+    /// charged. Linear in scopes present. Source: normalised least mean squares (Nagumo & Noda 1967).
+    void done(const StepPlan& plan, Nanos measured, Nanos drafting = 0) noexcept;
 
     /// How much longer than predicted steps with a prompt's rows take now and then, in 1/1024: nine of ten take less,
     /// as far as bounds allow. Source: stochastic approximation of a quantile (Robbins & Monro 1951).
@@ -79,12 +83,15 @@ class MachineTime {
     Micros busiest() const noexcept;
     void find_least() noexcept;
     void forget_some();
+    void learn_drafting(const StepPlan& plan, Nanos measured) noexcept;
 
     std::vector<StepCost> costs_;
     std::vector<StepCurve> curves_;
     std::map<uint64_t, Account> accounts_;
     Micros least_ = 0;
     Micros predicted_ = 0;
+    Micros drafting_ = 0;       ///< of that, the draft model's part
+    Micros drafting_part_ = 0;  ///< of that, each item's for which it drafts
     uint32_t margin_ = kUsualMargin;
     uint64_t shared_ps_ = 0;  ///< a part of the plan that ran
 };

@@ -52,7 +52,7 @@ SequenceRequest RandomWorld::random_request() {
     request.priority = static_cast<Priority>(draw(3));
     request.scope = draw(chance(50) ? 2 : 4);
     request.cache_prompt = chance(90);
-    request.speculation = chance(10) ? Speculation::off : Speculation::as_served;
+    request.speculation = chance(60) ? Speculation::as_served : static_cast<Speculation>(draw(6));
     return request;
 }
 
@@ -154,6 +154,9 @@ std::string RandomWorld::look_at(const Event& event) {
 }
 
 std::string RandomWorld::look_at_share(Expected& expected, const Event& event) {
+    if (event.modelled > 0 && event.modelled + 1 != event.rows) return "a draft model's guesses beside others";
+    modelled_ += event.modelled;
+    if (event.modelled == 0) caught_up_ += event.drafting_rows;
     if (event.rejected > 0 && event.phase != Phase::verify) return "a rejected draft that was none";
     if (event.phase == Phase::verify) {
         if (event.rejected >= event.rows) return "its own row is rejected";
@@ -262,7 +265,7 @@ TEST(scheduler_random, worlds_of_any_seed_keep_every_promise) {
     const uint64_t first = from_environment("CADANS_SEED", 0);
     const uint64_t count = std::getenv("CADANS_SEED") != nullptr ? 1 : from_environment("CADANS_SEEDS", 600);
     uint64_t preemptions = 0, cancelled = 0, failed = 0, whole = 0, refused = 0, cached = 0;
-    uint64_t drafted = 0, accepted = 0;
+    uint64_t drafted = 0, accepted = 0, modelled = 0, caught_up = 0;
     for (uint64_t seed = first; seed < first + count; seed++) {
         RandomWorld world(seed);
         const std::string wrong = world.run();
@@ -276,6 +279,8 @@ TEST(scheduler_random, worlds_of_any_seed_keep_every_promise) {
         cached += world.cached();
         drafted += world.drafted();
         accepted += world.accepted();
+        modelled += world.modelled();
+        caught_up += world.caught_up();
     }
     if (count < 100) return;
     // The worlds are worth something only if all that can happen does.
@@ -287,11 +292,13 @@ TEST(scheduler_random, worlds_of_any_seed_keep_every_promise) {
     EXPECT_GT(cached, 20 * count);
     EXPECT_GT(accepted, 5 * count);
     EXPECT_GT(drafted - accepted, 5 * count);
+    EXPECT_GT(modelled, count);
+    EXPECT_GT(caught_up, count);
     RecordProperty("preemptions", static_cast<int>(preemptions));
     std::printf(
         "%lu worlds: %lu whole, %lu preemptions, %lu cancelled, %lu failed, %lu refused, %lu tokens cached, "
-        "%lu drafted, %lu of them accepted\n",
-        count, whole, preemptions, cancelled, failed, refused, cached, drafted, accepted);
+        "%lu drafted, %lu of them by a model, %lu accepted, %lu tokens that the model caught up with\n",
+        count, whole, preemptions, cancelled, failed, refused, cached, drafted, modelled, accepted, caught_up);
 }
 
 TEST(scheduler_random, the_same_seed_gives_the_same_events) {

@@ -76,6 +76,7 @@ Scheduler::Scheduler(House house, Policy policy, Drafter* drafter)
     candidate_items_.reserve(limits.max_running);
     draft_order_.reserve(limits.max_rows);
     plan_.items.reserve(limits.max_running);
+    plan_.draftings.reserve(limits.max_running);
     plan_.offers.reserve(limits.max_running);
     plan_.copies.reserve(size_t{limits.max_running} * kMaxPageGroups);
 }
@@ -93,13 +94,22 @@ Status Scheduler::admit(SequenceRequest request, Nanos now) {
     Sequence& sequence = where->second;
     sequence.account = time_.join(sequence.request.scope);
     const SequenceRequest& asked = sequence.request;
-    sequence.guessed = drafter_ != nullptr && sequence.known_max > sequence.prompt &&
-                       drafter_->begin({.seq = seq,
-                                        .how = asked.speculation,
-                                        .tokens_max = sequence.known_max,
-                                        .model = asked.model,
-                                        .scope = asked.scope,
-                                        .recalls = asked.recalls});
+    Speculation how = Speculation::off;
+    if (drafter_ != nullptr && sequence.known_max > sequence.prompt)
+        how = drafter_->begin({.seq = seq,
+                               .how = asked.speculation,
+                               .tokens_max = sequence.known_max,
+                               .model = asked.model,
+                               .scope = asked.scope,
+                               .recalls = asked.recalls});
+    sequence.guessed = how != Speculation::off;
+    const ModelFacts* drafter = house_.drafter_of(asked.model);
+    if (drafter != nullptr && (how == Speculation::automatic || how == Speculation::model)) {
+        sequence.draft_max = std::min(drafter->context_tokens, sequence.known_max);
+        sequence.draft_pages.emplace(pool_, drafter->model, static_cast<uint32_t>(drafter->groups.size()),
+                                     sequence.draft_max);
+        sequence.model_tally = ModelTally(house_chance_);
+    }
     // All who run may be preempted, and then find room without allocating.
     const size_t most = waiting_.size() + 1 + house_.limits.max_running;
     if (waiting_.capacity() < most) waiting_.reserve(2 * most);
@@ -284,6 +294,7 @@ void Scheduler::fill(bool last_resort, Nanos now, std::vector<Event>& events) {
 /// Pages for `rows` more rows, from newer sequences if need be; the number of rows that got them.
 uint32_t Scheduler::make_room(Sequence& asker, uint32_t rows, bool last_resort, Nanos now, std::vector<Event>& events) {
     while (rows > 0 && !asker.pages.grow(asker.computed + rows)) {
+        if (drop_draft_pages()) continue;
         Sequence* victim = victim_for(asker, last_resort);
         if (victim != nullptr) {
             preempt(*victim, now, events);
@@ -310,6 +321,7 @@ Sequence* Scheduler::victim_for(const Sequence& asker, bool last_resort) const {
 
 void Scheduler::preempt(Sequence& sequence, Nanos now, std::vector<Event>& events) {
     sequence.pages.retire(sequence.known, sequence.computed);
+    sequence.drop_draft_pages();
     sequence.computed = 0;
     sequence.preempted = true;
     sequence.standing = Standing::waiting;
@@ -354,6 +366,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, StepId step, Nan
     events.push_back(event);
     remove(sequence.standing == Standing::waiting ? waiting_ : running_, &sequence);
     time_.leave(sequence.account);
+    forget_model(sequence);
     if (sequence.guessed) {
         const std::span<const TokenId> all(sequence.known);
         drafter_->end(sequence.request.seq, all.subspan(sequence.prompt, sequence.known_count() - sequence.prompt));

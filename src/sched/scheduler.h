@@ -1,6 +1,7 @@
 // Who runs next: the one place where that is decided.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -101,6 +102,9 @@ class Scheduler {
     std::vector<DraftCandidate> candidates_;
     std::vector<uint32_t> candidate_items_, draft_order_;
     std::vector<StepShape> shapes_;  ///< by ModelId
+    std::array<StepShape, kMostDrafts> passes_{};
+    uint32_t draft_rows_ = 0;                       ///< of the plan in the making: that a draft model catches up with
+    uint32_t house_chance_ = ModelTally::kAtFirst;  ///< where a newcomer's record of the draft model begins
     StepPlan plan_;
     bool in_flight_ = false;
     Micros gap_promise_ = 0;
@@ -124,9 +128,20 @@ class Scheduler {
     // Drafts.
     void add_drafts();
     void guess(Sequence& sequence);
-    void choose(uint32_t tokens);
-    void take_in(StepItem& item, DraftCandidate& chosen);
+    void choose(uint32_t tokens, Micros within);
+    void take_in(uint32_t number, DraftCandidate& chosen);
     void learn_from(Sequence& sequence, const ItemResult& got, const StepResult& result);
+
+    // A draft model's part.
+    uint32_t due_of_model(const Sequence& sequence) const noexcept;
+    uint64_t gain_of_model(const Sequence& sequence, uint32_t chance) const;
+    DraftHold model_hold(const Sequence& sequence) const;
+    void ask_model(Sequence& sequence, DraftCandidate& one);
+    void catch_up(Micros within);
+    void add_drafting(Sequence& sequence, uint32_t item, uint32_t rows, uint32_t guesses);
+    void learn_from_model(Sequence& sequence, uint32_t drawn);
+    void forget_model(const Sequence& sequence);
+    bool drop_draft_pages();
 
     // Taking in a result.
     void commit_item(const StepItem& item, const ItemResult& got, const StepResult& result, std::vector<Event>& events);

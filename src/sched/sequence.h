@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/units.h"
@@ -53,11 +54,22 @@ struct Sequence {
     DraftHold hold = DraftHold::none;
     std::array<TokenId, kMostDrafts> offer{};
     DraftTally tally;
+    std::optional<kv::PageLease> draft_pages;  ///< of the draft model; none: it never guesses for this one
+    uint32_t draft_computed = 0;               ///< tokens whose keys and values are in them
+    uint32_t draft_max = 0;                    ///< the most that the draft model can know
+    uint32_t modelled = 0;                     ///< its guesses in the step in flight,
+    uint32_t model_rows = 0;                   ///< and the known tokens that it computes in it
+    bool model_tried = false;                  ///< it has guessed
+    ModelTally model_tally;
     kv::PageLease::Reuse reuse;  ///< how far its prompt was found when it came
     kv::PageLease pages;
 
     uint32_t known_count() const noexcept { return static_cast<uint32_t>(known.size()) - drafted; }
     Phase phase() const noexcept { return phase_of(known_count(), computed, drafted); }
+    void drop_draft_pages() {
+        if (draft_pages) draft_pages->clear();
+        draft_computed = 0;
+    }
     /// Tokens [0, this) may come from cached pages: the last row is always computed, and every row that is scored.
     uint32_t reusable() const noexcept {
         const bool scores = request.score_prompt && scored < prompt;

@@ -57,7 +57,7 @@ class TapeDrafter final : public Drafter {
     /// What is guessed in the next plan.
     void play(std::span<const TapeTurn::Offer> offers) { offers_ = offers; }
 
-    bool begin(const Newcomer& who) override { return who.how != Speculation::off; }
+    Speculation begin(const Newcomer& who) override { return who.how; }
     void read(SeqId, std::span<const TokenId>) override {}
     Guess guess(SeqId seq, std::span<const TokenId>, std::span<TokenId> out) override {
         const auto offer = std::ranges::find(offers_, seq, &TapeTurn::Offer::seq);
@@ -152,7 +152,7 @@ class Player {
         if (!std::ranges::all_of(plan.items, [model](const StepItem& item) { return item.model == model; })) return;
         const StepShape shape = costs_[index(model)].shape_of(plan);
         const Nanos predicted = costs_[index(model)].predict(shape) * kNanosPerMicro;
-        const Nanos took = result.end - result.begin;
+        const Nanos took = result.end - result.begin - result.drafting;
         (shape.prompt_context > 0 ? reading_ : writing_).add(took, predicted);
         if (index(model) == 0 && took > 0) replay.steps.push_back({shape, took});
     }

@@ -242,12 +242,12 @@ TEST_F(Tapes, damaged_guesses_never_break_a_check_either) {
 TEST_F(Tapes, of_another_version_are_refused_with_both_numbers) {
     record("static-chunk", 60'000);
     std::string old = content();
-    old.replace(old.find("\"version\":2"), 11, "\"version\":1");
+    old.replace(old.find("\"version\":3"), 11, "\"version\":2");
     replace(old);
     const auto again = replay(path_);
     ASSERT_FALSE(again);
-    EXPECT_NE(again.error().message.find("version 1"), std::string::npos) << again.error().message;
     EXPECT_NE(again.error().message.find("version 2"), std::string::npos) << again.error().message;
+    EXPECT_NE(again.error().message.find("version 3"), std::string::npos) << again.error().message;
 }
 
 // Goal: what a line asks for is bounded by what a step can be, not by memory.
@@ -280,8 +280,8 @@ TEST_F(Tapes, one_model_twice_and_depths_that_nobody_writes_are_refused_at_their
 }
 
 TEST_F(Tapes, what_is_no_tape_is_refused) {
-    for (const char* text : {"", "{}", "{\"cadans\":\"tape\"}", "{\"cadans\":\"tape\",\"version\":2}",
-                             "{\"cadans\":\"tape\",\"version\":2,\"policy\":\"luck\",\"house\":{}}", "[1]"}) {
+    for (const char* text : {"", "{}", "{\"cadans\":\"tape\"}", "{\"cadans\":\"tape\",\"version\":3}",
+                             "{\"cadans\":\"tape\",\"version\":3,\"policy\":\"luck\",\"house\":{}}", "[1]"}) {
         replace(text);
         EXPECT_FALSE(replay(path_)) << text;
     }

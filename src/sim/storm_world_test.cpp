@@ -20,6 +20,7 @@ class Storm::HashExecutor final : public Executor {
         const auto fails = [&](SeqId) { return storm_.chance(1) && storm_.chance(20); };
         wrong = model_.run(plan, storm_.now_, fails, result_);
         result_.end = storm_.now_ + 1 + static_cast<Nanos>(storm_.draw(plan.rows() * 200'000 + 1));
+        result_.drafting = std::min(result_.drafting, result_.end - result_.begin);
         busy_ = true;
     }
     const StepResult* poll() override {
@@ -146,6 +147,7 @@ std::string Storm::arrive() {
     request.cache_prompt = chance(90);
     request.priority = static_cast<Priority>(draw(3));
     request.scope = draw(3);
+    request.speculation = chance(60) ? Speculation::as_served : static_cast<Speculation>(draw(6));
     for (uint32_t choice = 0; choice < choices; choice++) {
         SequenceRequest one = request;
         one.seq = inbox_.new_seq();

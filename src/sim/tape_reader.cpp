@@ -51,9 +51,7 @@ bool read_admission(const Json& from, SequenceRequest& out) {
     if (!from.contains("prompt") || !from["prompt"].is_array() || !flag("ends", ends) ||
         !flag("score", out.score_prompt) || !flag("cache", out.cache_prompt))
         return false;
-    bool guessed = false;
-    if (!flag("guessed", guessed)) return false;
-    out.speculation = guessed ? Speculation::as_served : Speculation::off;
+    if (!take(from, "guessed", static_cast<uint64_t>(Speculation::model), out.speculation)) return false;
     if (ends) out.end_tokens = {TokenId{0}};
     for (const Json& token : from["prompt"]) {
         const auto name = number(token, kVocabulary - 1);
@@ -105,6 +103,8 @@ bool read_offer(const Json& from, TapeTurn::Offer& out) {
 bool read_result(const Json& from, StepResult& out) {
     if (!from.is_object() || !take(from, "id", UINT64_MAX, out.id) || !take(from, "b", kLatest, out.begin) ||
         !take(from, "e", kLatest, out.end) || out.end < out.begin || !from.contains("i") || !from["i"].is_array())
+        return false;
+    if (from.contains("g") && (!take(from, "g", kLatest, out.drafting) || out.drafting > out.end - out.begin))
         return false;
     return std::all_of(from["i"].begin(), from["i"].end(), [&](const Json& item) { return read_item(item, out); });
 }
@@ -215,6 +215,7 @@ Result<Workload> workload_of_tape(const std::string& path) {
     if (!reader) return std::move(reader).error();
     Workload out;
     out.house = reader->house();
+    out.house.draft.reset();  // nobody guesses: what would come is not known
     std::map<SeqId, size_t> rows;
     while (true) {
         auto turn = reader->next();

@@ -159,10 +159,10 @@ def test_a_record_of_guesses_is_played_again_exactly(tmp_path):
     replay = json.loads(done.stdout)
     replay = replay[0] if isinstance(replay, list) else replay
     assert replay["plans"] == replay["plans_matched"] > 50
-    text = tape.read_text().replace('"version":2', '"version":1', 1)
+    text = tape.read_text().replace('"version":3', '"version":2', 1)
     tape.write_text(text)
     done = run("simulate", "--replay", tape, "--json")
-    assert done.returncode == 1 and "version 1" in done.stderr and "version 2" in done.stderr
+    assert done.returncode == 1 and "version 2" in done.stderr and "version 3" in done.stderr
 
 
 def chat(server, words, **more):

@@ -4,18 +4,26 @@ Two real models. Tasks: quoting and editing a text (the answer repeats large par
 texts drawn so hot behind random ids that guesses do not come. Each request is asked without guesses and with them in turn, on one
 server, and the ratio is that of their engine times for the same tokens, the median over all; the texts must be equal. Then three streams
 beside a long prompt, with and without: their longest gap keeps the promise of the cadence policy either way.
+CADANS_PEERS names commands of other servers (llama-server with its best speculative flags), one a line, as "label: program --flags" with
+{model} and {port} in them: they get the same prompts of the repeating tasks, in turn with ours, and tokens a second stand side by side.
 CADANS_TRIAL=1 does a small part of it, to try the script; its page is not evidence.
 """
 import concurrent.futures
+import contextlib
 import itertools
+import json
 import os
 import random
+import shlex
 import statistics
+import subprocess
 import threading
 import time
+import urllib.error
+import urllib.request
 
 import models
-from server import Server
+from server import HOST, Server, free_port
 
 TRIAL = bool(os.environ.get("CADANS_TRIAL"))
 REPEATS = 1 if TRIAL else 5
@@ -163,6 +171,55 @@ def beside_a_long_prompt(evidence, server, name):
     evidence.require(prompt >= 0.97, f"{name}: the long prompt beside them keeps 0.97 of its speed")
 
 
+def peer_commands():
+    for line in filter(str.strip, os.environ.get("CADANS_PEERS", "").splitlines()):
+        label, _, command = line.partition(":")
+        yield label.strip(), command
+
+
+@contextlib.contextmanager
+def peer(command, path):
+    """The address of another server on this model, ready."""
+    port = free_port()
+    process = subprocess.Popen(shlex.split(command.format(model=path, port=port)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(300):
+            with contextlib.suppress(urllib.error.URLError, ConnectionError):
+                urllib.request.urlopen(f"http://{HOST}:{port}/health", timeout=5)
+                break
+            time.sleep(0.5)
+        yield f"http://{HOST}:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def peer_rate(url, request):
+    wanted = {key: request[key] for key in ("prompt", "temperature", "max_tokens")}
+    asked = urllib.request.Request(f"{url}/v1/completions", json.dumps(wanted).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(asked, timeout=600) as answer:
+        return json.load(answer)["timings"]["predicted_per_second"]
+
+
+def beside_peers(evidence, server, name):
+    """Tokens a second in the tasks that repeat, of each server in turn while the other rests."""
+    prompts = [words for label, each in tasks().items() if label != "free chat" for words in each]
+    for label, command in peer_commands():
+        with peer(command, models.real(name)) as url:
+            ours, theirs = [], []
+            for turn in range(1 + REPEATS):   # the first warms up
+                for words in prompts:
+                    mine, other = chat(server, words, "auto")["timings"]["predicted_per_second"], peer_rate(url, {**asked(server, words), "max_tokens": TOKENS})
+                    if turn:
+                        ours.append(mine)
+                        theirs.append(other)
+        ratio = statistics.median(a / b for a, b in zip(ours, theirs))
+        evidence.row(f"{name}, repeating tasks, ours", tokens_per_s=statistics.median(ours), answers=len(ours))
+        evidence.row(f"{name}, repeating tasks, {label} ({' '.join(shlex.split(command)[1:])})", tokens_per_s=statistics.median(theirs), answers=len(theirs),
+                     speed=ratio)
+        evidence.require(ratio >= 1.2, f"{name}: at least 1.2 of {label}'s tokens a second in the tasks that repeat")
+
+
 def prove(evidence):
     for name in MODELS:
         with Server(models.real(name), "--context", 8192) as server:
@@ -175,4 +232,5 @@ def prove(evidence):
             held = in_turn(evidence, f"{name}, guesses that never come", asks, 0.97)
             evidence.require(held["unlikely"] + held["no_guess"] > 0.9 * sum(held.values()), "the record says why: no guess, or none likely enough")
             eight_at_a_time(evidence, server, name)
+            beside_peers(evidence, server, name)
             beside_a_long_prompt(evidence, server, name)

@@ -1,8 +1,10 @@
 // Drives the executor over a tiny model, with plans of the test's own making.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/random.h"
@@ -35,6 +37,15 @@ class StepRig {
         executor_->add(*model_, std::vector<uint32_t>(groups_, kRigPages));
     }
 
+    /// A second model that drafts for the first; of the same shape, it is the first one's weights again.
+    void add_drafter(const model::testing::TinyModel& shape) {
+        draft_bytes_ = model::testing::tiny_model(shape).bytes();
+        draft_file_.emplace(model::GgufFile::parse(draft_bytes_, "tiny").value());
+        drafter_ = model::Model::load(*draft_file_, model::read_spec(*draft_file_).value(), pool_).value();
+        draft_groups_ = static_cast<uint32_t>(PageGroups::of(drafter_->spec()).facts.size());
+        draft_id_ = executor_->add(*drafter_, std::vector<uint32_t>(draft_groups_, kRigPages));
+    }
+
     /// A sequence of `n` made-up tokens with pages of its own.
     struct Sequence {
         std::vector<TokenId> tokens;
@@ -45,7 +56,10 @@ class StepRig {
         SamplingParams sampling;
         Constraint* constraint = nullptr;
         ConstraintState constraint_at = 0;
-        std::vector<TokenId> drafts;  ///< for verify()
+        std::vector<TokenId> drafts;  ///< for verify(); with a drafter: as many as it shall guess, whatever they are
+        uint32_t draft_computed = 0;  ///< by the drafter, in pages of the same numbers
+        uint32_t draft_rows =
+            0;  ///< not 0: it computes so many known tokens in the next verify(), and guesses if that is all
         Embedding* embedding = nullptr;
     };
     Sequence sequence(uint64_t seed, uint32_t n) {
@@ -116,9 +130,29 @@ class StepRig {
             for (uint32_t g = 0; g < groups_; g++) item.pages[g] = {0, s.pages};
             plan_.rows_by_phase[static_cast<uint8_t>(item.phase)] += item.count;
             plan_.items.push_back(item);
+            if (s.draft_rows == 0) continue;
+            const auto known = static_cast<uint32_t>(s.tokens.size()) - item.drafts;
+            Drafting drafting;
+            drafting.item = static_cast<uint32_t>(i);
+            drafting.model = draft_id_;
+            drafting.first = s.draft_computed;
+            drafting.count = s.draft_rows;
+            drafting.guesses = drafting.first + drafting.count == known ? item.drafts : 0;
+            drafting.out = s.tokens.data() + known;
+            drafting.group_count = draft_groups_;
+            for (uint32_t g = 0; g < draft_groups_; g++) drafting.pages[g] = {0, s.pages};
+            plan_.draftings.push_back(drafting);
         }
         executor_->submit(plan_);
         const StepResult& result = *executor_->poll();
+        for (const Drafting& drafting : plan_.draftings) {
+            const ItemResult& got = result.items[drafting.item];
+            Sequence& s = *all[drafting.item];
+            const uint32_t drawn = got.accepted_end - got.accepted_begin;
+            s.draft_computed +=
+                drafting.count + (drafting.guesses > 0 && drawn > 0 ? std::min(drafting.guesses, drawn) - 1 : 0);
+            s.draft_rows = 0;
+        }
         for (size_t i = 0; i < all.size(); i++) {
             Sequence& s = *all[i];
             const ItemResult& got = result.items[i];
@@ -162,8 +196,12 @@ class StepRig {
     model::testing::Bytes bytes_;
     model::GgufFile file_;
     std::unique_ptr<model::Model> model_;
+    model::testing::Bytes draft_bytes_;
+    std::optional<model::GgufFile> draft_file_;
+    std::unique_ptr<model::Model> drafter_;
     std::unique_ptr<CpuExecutor> executor_;
-    uint32_t groups_ = 1;
+    uint32_t groups_ = 1, draft_groups_ = 1;
+    ModelId draft_id_{};
     uint32_t next_page_ = 0;
     StepPlan plan_;
 };

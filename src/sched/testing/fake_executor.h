@@ -27,6 +27,10 @@ class FakeExecutor {
         result.begin = begin;
         result.end = begin + 1000 + 10 * plan.rows();
         for (const PageCopy& copy : plan.copies) copy_page(copy);
+        for (const Drafting& drafting : plan.draftings) {
+            if (std::string wrong = draft(drafting, plan.items[drafting.item]); !wrong.empty()) return wrong;
+            result.drafting += 1 + drafting.rows();
+        }
         for (const StepItem& item : plan.items) {
             if (std::string wrong = run_item(item, fails(item.seq), result); !wrong.empty()) return wrong;
         }
@@ -41,6 +45,9 @@ class FakeExecutor {
 
   private:
     void copy_page(const PageCopy& copy);
+    std::string draft(const Drafting& drafting, const StepItem& item);
+    std::string write_and_look(uint32_t first_group, const ModelFacts& model, std::span<const PageRun> pages,
+                               uint32_t first, const std::vector<uint64_t>& prefix);
     std::string run_item(const StepItem& item, bool failed, StepResult& result);
 
     const House& house_;
@@ -61,6 +68,49 @@ inline void FakeExecutor::copy_page(const PageCopy& copy) {
     std::copy(from, from + kPageTokens, cells.begin() + std::ptrdiff_t{index(copy.to)} * kPageTokens);
 }
 
+/// Rows from `first` on write their keys, one for each prefix, and look at all that are in reach.
+inline std::string FakeExecutor::write_and_look(uint32_t first_group, const ModelFacts& model,
+                                                std::span<const PageRun> pages, uint32_t first,
+                                                const std::vector<uint64_t>& prefix) {
+    const auto end = static_cast<uint32_t>(prefix.size());
+    for (uint32_t group = 0; group < pages.size(); group++) {
+        const PageRun& run = pages[group];
+        const auto cell = [&](uint32_t p) -> uint64_t& {
+            const PageId page = run.ids[p / kPageTokens - run.first_page];
+            return cells_[first_group + group][size_t{index(page)} * kPageTokens + p % kPageTokens];
+        };
+        for (uint32_t p = first; p < end; p++) cell(p) = prefix[p];
+        const uint32_t window = model.groups[group].window_tokens;
+        const uint32_t oldest = window == 0 || first < window ? 0 : first - window + 1;
+        for (uint32_t p = oldest; p < end; p++)
+            if (cell(p) != prefix[p]) return " finds foreign keys at " + std::to_string(p);
+    }
+    return {};
+}
+
+/// A draft model that is always right, never, or now and then, by the sequence.
+inline std::string FakeExecutor::draft(const Drafting& drafting, const StepItem& item) {
+    const ModelFacts& model = *house_.find(drafting.model);
+    const uint32_t vocab = house_.find(item.model)->vocab_size;
+    const auto known = static_cast<uint32_t>(item.known.size()) - item.drafts;
+    uint64_t truth = index(item.model);
+    for (uint32_t p = 0; p < known; p++) truth = add(truth, item.known[p]);
+    for (uint32_t g = 0; g < drafting.guesses; g++) {
+        const TokenId next = next_token(truth, vocab);
+        const uint64_t kind = mix64(index(item.seq)) % 3;
+        const bool right = kind == 0 || (kind == 1 && mix64(truth) % 4 != 0);
+        drafting.out[g] = right ? next : TokenId{(index(next) + 1) % vocab};
+        truth = add(truth, drafting.out[g]);
+    }
+    std::vector<uint64_t> prefix(drafting.first + drafting.rows());
+    uint64_t history = index(drafting.model);
+    for (uint32_t p = 0; p < prefix.size(); p++) prefix[p] = history = add(history, item.known[p]);
+    const std::span<const PageRun> pages(drafting.pages.data(), drafting.group_count);
+    const std::string wrong =
+        write_and_look(pool_.first_group_of(drafting.model), model, pages, drafting.first, prefix);
+    return wrong.empty() ? wrong : "the draft model of sequence " + std::to_string(index(item.seq)) + wrong;
+}
+
 inline std::string FakeExecutor::run_item(const StepItem& item, bool failed, StepResult& result) {
     const ModelFacts& model = *house_.find(item.model);
     const uint32_t first_group = pool_.first_group_of(item.model);
@@ -76,21 +126,9 @@ inline std::string FakeExecutor::run_item(const StepItem& item, bool failed, Ste
     uint64_t history = index(item.model);
     for (uint32_t p = 0; p < end; p++) prefix[p] = history = add(history, item.known[p]);
 
-    for (uint32_t group = 0; group < item.group_count; group++) {
-        const PageRun& run = item.pages[group];
-        const auto cell = [&](uint32_t p) -> uint64_t& {
-            const PageId page = run.ids[p / kPageTokens - run.first_page];
-            return cells_[first_group + group][size_t{index(page)} * kPageTokens + p % kPageTokens];
-        };
-        for (uint32_t p = item.first; p < end; p++) cell(p) = prefix[p];
-        const uint32_t window = model.groups[group].window_tokens;
-        const uint32_t oldest = window == 0 || item.first < window ? 0 : item.first - window + 1;
-        for (uint32_t p = oldest; p < end; p++) {
-            if (cell(p) != prefix[p]) {
-                return "sequence " + std::to_string(index(item.seq)) + " finds foreign keys at " + std::to_string(p);
-            }
-        }
-    }
+    const std::span<const PageRun> pages(item.pages.data(), item.group_count);
+    if (std::string wrong = write_and_look(first_group, model, pages, item.first, prefix); !wrong.empty())
+        return "sequence " + std::to_string(index(item.seq)) + wrong;
     if (item.score) {
         for (uint32_t p = item.first; p < end && p + 1 < item.known.size(); p++) {
             result.scores.push_back({item.known[p + 1], 0.0F, 0, {}});

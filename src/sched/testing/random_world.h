@@ -32,6 +32,8 @@ class RandomWorld {
     uint64_t cached() const noexcept { return cached_; }
     uint64_t drafted() const noexcept { return drafted_; }
     uint64_t accepted() const noexcept { return drafted_ - rejected_; }
+    uint64_t modelled() const noexcept { return modelled_; }
+    uint64_t caught_up() const noexcept { return caught_up_; }
 
   private:
     template <class Dice>
@@ -90,7 +92,7 @@ class RandomWorld {
     uint64_t digest_ = 0;
     uint32_t preemptions_ = 0;
     uint32_t refused_ = 0;
-    uint64_t cached_ = 0, drafted_ = 0, rejected_ = 0;
+    uint64_t cached_ = 0, drafted_ = 0, rejected_ = 0, modelled_ = 0, caught_up_ = 0;
     std::vector<History> histories_;
     uint32_t finished_[6] = {};
 };

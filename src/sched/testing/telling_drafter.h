@@ -24,13 +24,15 @@ class TellingDrafter final : public Drafter {
         for (const TokenId token : prompt) one.prompt = FakeExecutor::add(one.prompt, token);
     }
 
-    bool begin(const Newcomer& who) override {
+    /// Who asks for nothing is guessed for by all there is, as a tape is told.
+    Speculation begin(const Newcomer& who) override {
         One& one = of_[who.seq];
         if (one.inside) wrong = "it comes in twice";
         if (one.model != who.model) wrong = "it comes in with another model";
         one.inside = who.how != Speculation::off;
         one.most = who.tokens_max;
-        return one.inside;
+        if (who.how != Speculation::as_served) return who.how;
+        return Speculation::automatic;
     }
 
     void read(SeqId seq, std::span<const TokenId> known) override {

@@ -222,7 +222,9 @@ void read_speculation(FieldReader& reader, GenerationRequest& request) {
     if (name == "off") return void(request.speculation = Speculation::off);
     if (name == "lookup") return void(request.speculation = Speculation::lookup);
     if (name == "suffix") return void(request.speculation = Speculation::suffix);
-    reader.fail(wrong(reader.at("speculate"), "\"auto\", \"off\", \"lookup\" or \"suffix\" was expected", *field));
+    if (name == "model") return void(request.speculation = Speculation::model);
+    reader.fail(
+        wrong(reader.at("speculate"), "\"auto\", \"off\", \"lookup\", \"suffix\" or \"model\" was expected", *field));
 }
 
 }  // namespace

@@ -121,6 +121,10 @@ void write_cadans(JsonWriter& json, const RequestFacts& facts, const metrics::Fi
     json.key("accepted").number(figures.accepted);
     json.key("rejected").number(figures.drafted - figures.accepted);
     json.key("wasted_ns").number(figures.receipt[metrics::Cause::speculation_waste]);
+    json.key("model").object();
+    json.key("drafted").number(figures.modelled);
+    json.key("accepted").number(figures.modelled_accepted);
+    json.key("drafting_ns").number(figures.drafting_ns).close();
     json.key("held").object();
     for (uint32_t hold = 1; hold < kDraftHolds; hold++)
         json.key(name(static_cast<DraftHold>(hold))).number(figures.draft_holds[hold]);
