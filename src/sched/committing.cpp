@@ -54,6 +54,17 @@ bool accept(Sequence& sequence, const ItemResult& got, const StepResult& result,
     return nothing_to_draw ? sequence.computed == sequence.prompt : sequence.known_count() == sequence.known_max;
 }
 
+/// Without what was drawn behind an end token: a draft model may guess beyond one.
+ItemResult up_to_its_end(const Sequence& sequence, const StepItem& item, ItemResult got, const StepResult& result) {
+    const auto& ends = sequence.request.end_tokens;
+    for (uint32_t i = got.accepted_begin; item.drafts > 0 && i < got.accepted_end; i++) {
+        if (!std::binary_search(ends.begin(), ends.end(), result.accepted[i].token)) continue;
+        got.accepted_end = i + 1;
+        got.computed = item.count - item.drafts + i - got.accepted_begin;
+    }
+    return got;
+}
+
 }  // namespace
 
 void Scheduler::commit(const StepResult& result, Nanos, std::vector<Event>& events) {
@@ -77,11 +88,12 @@ void Scheduler::commit(const StepResult& result, Nanos, std::vector<Event>& even
     plan_.clear();
 }
 
-void Scheduler::commit_item(const StepItem& item, const ItemResult& got, const StepResult& result,
+void Scheduler::commit_item(const StepItem& item, const ItemResult& whole, const StepResult& result,
                             std::vector<Event>& events) {
     const auto found = sequences_.find(item.seq);
-    check(found != sequences_.end() && got.seq == item.seq, "an item's sequence stays until its step is committed");
+    check(found != sequences_.end() && whole.seq == item.seq, "an item's sequence stays until its step is committed");
     Sequence& sequence = found->second;
+    const ItemResult got = up_to_its_end(sequence, item, whole, result);
     sequence.last_step = result.end;
     sequence.moved = true;
     sequence.pages.copied();

@@ -52,7 +52,9 @@ SequenceRequest RandomWorld::random_request() {
     request.priority = static_cast<Priority>(draw(3));
     request.scope = draw(chance(50) ? 2 : 4);
     request.cache_prompt = chance(90);
-    request.speculation = chance(60) ? Speculation::as_served : static_cast<Speculation>(draw(6));
+    request.speculation = chance(40)   ? Speculation::as_served
+                          : chance(60) ? Speculation::model
+                                       : static_cast<Speculation>(draw(6));
     return request;
 }
 

@@ -56,7 +56,7 @@ House random_house(Dice& world) {
         cost.decode_key_ps = world.draw(40'000);
         cost.logits_ps = world.draw(3'000'000);
         house.costs.assign(models, cost);
-        if (models == 2 && world.chance(70)) {  // the second drafts for the first, and is asked for itself too
+        if (models == 2 && world.chance(90)) {  // the second drafts for the first, and is asked for itself too
             house.draft = House::DraftModel{ModelId{1}, {ModelId{0}}};
             house.costs[1].weights_ps /= 1 + world.draw(20);
             house.costs[1].row_ps /= 1 + world.draw(20);

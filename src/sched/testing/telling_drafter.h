@@ -31,6 +31,7 @@ class TellingDrafter final : public Drafter {
         if (one.model != who.model) wrong = "it comes in with another model";
         one.inside = who.how != Speculation::off;
         one.most = who.tokens_max;
+        one.speaks = who.how != Speculation::model;
         if (who.how != Speculation::as_served) return who.how;
         return Speculation::automatic;
     }
@@ -44,6 +45,7 @@ class TellingDrafter final : public Drafter {
     Guess guess(SeqId seq, std::span<const TokenId> known, std::span<TokenId> out) override {
         read(seq, known);
         if (known.size() + out.size() >= of_[seq].most) wrong = "more is asked for than can come";
+        if (!of_[seq].speaks) return {};
         const uint32_t vocab = house_.find(of_[seq].model)->vocab_size;
         uint64_t draw = mix64(seed_ ^ mix64(index(seq)) ^ known.size());
         const auto next = [&](uint64_t below) { return (draw = mix64(draw)) % below; };
@@ -86,6 +88,7 @@ class TellingDrafter final : public Drafter {
         ModelId model{};
         uint64_t prompt = 0;  ///< its history
         bool inside = false;
+        bool speaks = false;  ///< guesses itself
         size_t read = 0, most = 0;
     };
 
