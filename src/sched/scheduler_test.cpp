@@ -297,6 +297,39 @@ TEST(scheduler, an_answer_ends_with_stop_where_its_constraint_is_complete) {
     EXPECT_EQ(constraint.use_count(), 1) << "who has ended lets go of it";
 }
 
+TEST(scheduler, what_a_constraint_forces_is_guessed_before_all_else) {
+    struct Silent final : Drafter {
+        bool begin(SeqId, Speculation how, uint32_t) override { return how != Speculation::off; }
+        void read(SeqId, std::span<const TokenId>) override {}
+        Guess guess(SeqId, std::span<const TokenId>, std::span<TokenId>) override { return {}; }
+        void end(SeqId) override {}
+    } silent;
+    for (const bool off : {false, true}) {
+        Scheduler scheduler(house(100), static_chunk(), &silent);
+        std::vector<Event> events;
+        SequenceRequest asked = request(1, 4, 50);
+        asked.constraint = std::make_shared<CountingConstraint>(9, 100, 100);
+        asked.speculation = off ? Speculation::off : Speculation::automatic;
+        ASSERT_TRUE(scheduler.admit(asked, 0));
+        const StepPlan* plan = scheduler.plan(0, events);
+        ASSERT_TRUE(plan != nullptr && plan->offers.empty()) << "nothing is guessed behind a prompt";
+        StepResult result;
+        result.id = plan->id;
+        result.end = 1;
+        result.items.push_back({SeqId{1}, 4, 0, 1});
+        result.items[0].constraint_at = 1;
+        result.accepted.push_back({TokenId{0}, 0.0F, 0, {}});
+        scheduler.commit(result, 1, events);
+        plan = scheduler.plan(1, events);
+        ASSERT_EQ(plan->offers.size(), off ? 0u : 1u);
+        if (off) continue;
+        EXPECT_EQ(plan->offers[0].match, kForcedMatch);
+        ASSERT_EQ(plan->offers[0].tokens.size(), 6u) << "as far as an end, which is drawn";
+        for (uint32_t i = 0; i < 6; i++) EXPECT_EQ(plan->offers[0].tokens[i], TokenId{i + 1});
+        EXPECT_GT(plan->items[0].drafts, 2u);
+    }
+}
+
 TEST(scheduler, who_is_stuck_ends_so_and_leaves_the_others) {
     Bench bench(house(100));
     bench.sticks = SeqId{2};
