@@ -9,6 +9,7 @@
 #include "base/testing/allocations.h"
 #include "draft/drafters.h"
 #include "draft/lookup.h"
+#include "draft/recent_answers.h"
 #include "draft/suffix_automaton.h"
 
 namespace cadans::draft {
@@ -144,7 +145,7 @@ TEST(drafters, allocate_nothing_once_a_sequence_is_in) {
     for (const Speculation how : {Speculation::lookup, Speculation::suffix, Speculation::automatic}) {
         Drafters drafters(Speculation::off);
         const Tokens text = random_text(3, 3000, 40);
-        ASSERT_TRUE(drafters.begin(SeqId{1}, how, 3000));
+        ASSERT_TRUE(drafters.begin({.seq = SeqId{1}, .how = how, .tokens_max = 3000}));
         Tokens out(kMostDrafts);
         const uint64_t before = allocations_of_all_threads();
         for (size_t end = 1; end <= text.size(); end++) {
@@ -152,16 +153,16 @@ TEST(drafters, allocate_nothing_once_a_sequence_is_in) {
             drafters.guess(SeqId{1}, std::span(text).first(end), out);
         }
         EXPECT_EQ(allocations_of_all_threads() - before, 0u);
-        drafters.end(SeqId{1});
+        drafters.end(SeqId{1}, {});
     }
 }
 
 TEST(drafters, do_as_the_request_says_and_else_as_the_server_does) {
     Drafters off(Speculation::off), on(Speculation::lookup);
-    EXPECT_FALSE(off.begin(SeqId{1}, Speculation::as_served, 10));
-    EXPECT_TRUE(off.begin(SeqId{1}, Speculation::suffix, 10));
-    EXPECT_TRUE(on.begin(SeqId{1}, Speculation::as_served, 10));
-    EXPECT_FALSE(on.begin(SeqId{2}, Speculation::off, 10));
+    EXPECT_FALSE(off.begin({.seq = SeqId{1}, .tokens_max = 10}));
+    EXPECT_TRUE(off.begin({.seq = SeqId{1}, .how = Speculation::suffix, .tokens_max = 10}));
+    EXPECT_TRUE(on.begin({.seq = SeqId{1}, .tokens_max = 10}));
+    EXPECT_FALSE(on.begin({.seq = SeqId{2}, .how = Speculation::off, .tokens_max = 10}));
     EXPECT_EQ(speculation_named("auto"), Speculation::automatic);
     EXPECT_EQ(speculation_named("suffix"), Speculation::suffix);
     EXPECT_FALSE(speculation_named("always"));
@@ -170,13 +171,82 @@ TEST(drafters, do_as_the_request_says_and_else_as_the_server_does) {
 TEST(drafters, look_up_while_the_automaton_is_behind) {
     Drafters drafters(Speculation::automatic);
     const Tokens text = random_text(5, 4 * Drafters::kReadAtATime, 30);
-    ASSERT_TRUE(drafters.begin(SeqId{1}, Speculation::as_served, 4 * Drafters::kReadAtATime));
+    constexpr uint32_t kMost = 4 * Drafters::kReadAtATime;
+    ASSERT_TRUE(drafters.begin({.seq = SeqId{1}, .tokens_max = kMost}));
     Tokens out(4);
     EXPECT_GT(drafters.guess(SeqId{1}, text, out).tokens, 0u);
-    ASSERT_TRUE(drafters.begin(SeqId{2}, Speculation::suffix, 4 * Drafters::kReadAtATime));
+    ASSERT_TRUE(drafters.begin({.seq = SeqId{2}, .how = Speculation::suffix, .tokens_max = kMost}));
     EXPECT_EQ(drafters.guess(SeqId{2}, text, out).tokens, 0u) << "one that only has the automaton waits for it";
     for (int i = 0; i < 4; i++) drafters.read(SeqId{2}, text);
     EXPECT_GT(drafters.guess(SeqId{2}, text, out).tokens, 0u);
+}
+
+/// A sequence of one asker that begins, guesses behind `known` and, with an answer, ends.
+Guess guess_of(Drafters& drafters, const Newcomer& who, const Tokens& known, Tokens& out, const Tokens& answer = {}) {
+    EXPECT_TRUE(drafters.begin(who));
+    Guess guess;
+    for (size_t done = 0; done <= RecentAnswers::kTokens + known.size(); done += Drafters::kReadAtATime)
+        guess = drafters.guess(who.seq, known, out);
+    drafters.end(who.seq, answer);
+    return guess;
+}
+
+TEST(drafters, recall_what_an_asker_was_answered_lately) {
+    Drafters drafters(Speculation::suffix);
+    const Newcomer me{.seq = SeqId{1}, .tokens_max = 100, .model = ModelId{0}, .scope = 7, .recalls = true};
+    Tokens out(8);
+    EXPECT_EQ(guess_of(drafters, me, tokens({1, 2, 3}), out, tokens({4, 5, 6, 7, 8})).tokens, 0u);
+    const Guess guess = guess_of(drafters, me, tokens({9, 4, 5}), out, tokens({20, 21}));
+    EXPECT_EQ(guess.match, 2u);
+    ASSERT_EQ(guess.tokens, 3u) << "to the end of that answer, and not into what stands behind it";
+    out.resize(3);
+    EXPECT_EQ(out, tokens({6, 7, 8}));
+    out.resize(8);
+    EXPECT_EQ(guess_of(drafters, me, tokens({9, 8}), out).tokens, 0u) << "no answer goes on into the next";
+}
+
+TEST(drafters, tell_nobody_what_another_was_answered) {
+    Drafters drafters(Speculation::automatic);
+    const Newcomer me{.seq = SeqId{1}, .tokens_max = 100, .model = ModelId{0}, .scope = 7, .recalls = true};
+    Newcomer other_scope = me, other_model = me, wants_none = me;
+    other_scope.scope = 8;
+    other_model.model = ModelId{1};
+    wants_none.recalls = false;
+    Tokens out(8);
+    const Tokens secret = tokens({4, 5, 6, 7, 8}), begun = tokens({9, 4, 5});
+    guess_of(drafters, me, tokens({1, 2, 3}), out, secret);
+    for (const Newcomer& who : {other_scope, other_model, wants_none})
+        EXPECT_EQ(guess_of(drafters, who, begun, out).tokens, 0u);
+    EXPECT_EQ(guess_of(drafters, me, begun, out).tokens, 3u);
+    guess_of(drafters, wants_none, tokens({1}), out, tokens({30, 31, 32, 33}));
+    EXPECT_EQ(guess_of(drafters, me, tokens({9, 30, 31}), out).tokens, 0u) << "what is not to be recalled is not kept";
+}
+
+TEST(recent_answers, keep_to_their_bounds_and_forget_the_oldest) {
+    RecentAnswers recent;
+    const RecentAnswers::Asker me{ModelId{0}, 1};
+    for (uint32_t n = 0; n < 2 * RecentAnswers::kAnswers; n++) recent.keep(me, tokens({n}));
+    Tokens kept = recent.of(me);
+    ASSERT_EQ(kept.size(), 2 * RecentAnswers::kAnswers);
+    EXPECT_EQ(kept.front(), TokenId{RecentAnswers::kAnswers});
+    EXPECT_EQ(kept.back(), RecentAnswers::kBetween);
+
+    Tokens longest(2 * RecentAnswers::kTokens, TokenId{5});
+    longest.back() = TokenId{6};
+    recent.keep(me, longest);
+    kept = recent.of(me);
+    ASSERT_EQ(kept.size(), RecentAnswers::kTokens);
+    EXPECT_EQ(kept[RecentAnswers::kTokens - 2], TokenId{6}) << "of one that is too long, the end";
+
+    for (uint64_t scope = 2; scope < 2 + RecentAnswers::kAskers; scope++) {
+        recent.keep({ModelId{0}, scope}, tokens({1}));
+        recent.of({ModelId{0}, 2});
+    }
+    EXPECT_EQ(recent.askers(), RecentAnswers::kAskers);
+    EXPECT_TRUE(recent.of(me).empty()) << "who did not come for longest";
+    EXPECT_FALSE(recent.of({ModelId{0}, 2}).empty());
+    recent.keep({ModelId{0}, 99}, {});
+    EXPECT_TRUE(recent.of({ModelId{0}, 99}).empty());
 }
 
 }  // namespace

@@ -31,17 +31,26 @@ struct Guess {
     uint32_t match = 0;
 };
 
+/// A sequence that comes in: what a drafter may know of it.
+struct Newcomer {
+    SeqId seq{};
+    Speculation how = Speculation::as_served;
+    uint32_t tokens_max = 0;  ///< the longest it can become
+    ModelId model{};          ///< ids of another mean other words
+    uint64_t scope = 0;       ///< who asks
+    bool recalls = false;     ///< may be guessed from this asker's last answers, and be among them
+};
+
 /// Knows ids only. The same calls give the same answers.
 ///
-/// Thread rule: one thread, the scheduler's. Cost: begin() may allocate; read() and guess() do not, and take some
-/// microseconds however long the sequence is: who has much to read reads on in later calls.
+/// Thread rule: one thread, the scheduler's. Cost: begin() and end() may allocate; read() and guess() do not, and take
+/// some microseconds however long the sequence is: who has much to read reads on in later calls.
 class Drafter {
   public:
     virtual ~Drafter() = default;
 
-    /// A sequence comes in; `tokens_max` is the longest it can become. False: nothing is ever guessed for it, and it is
-    /// not named again.
-    virtual bool begin(SeqId seq, Speculation how, uint32_t tokens_max) = 0;
+    /// A sequence comes in. False: nothing is ever guessed for it, and it is not named again.
+    virtual bool begin(const Newcomer& who) = 0;
 
     /// It knows so much now; `known` only ever grows.
     virtual void read(SeqId seq, std::span<const TokenId> known) = 0;
@@ -49,8 +58,8 @@ class Drafter {
     /// Reads, and writes what may follow `known` to the front of `out`.
     virtual Guess guess(SeqId seq, std::span<const TokenId> known, std::span<TokenId> out) = 0;
 
-    /// It is gone.
-    virtual void end(SeqId seq) = 0;
+    /// It is gone; `answer` is what was written of it.
+    virtual void end(SeqId seq, std::span<const TokenId> answer) = 0;
 };
 
 }  // namespace cadans

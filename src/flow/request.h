@@ -37,6 +37,7 @@ struct SequenceRequest {
     bool score_prompt = false;               ///< report every prompt token's log-probability (echo)
     bool cache_prompt = true;                ///< take what is cached, and leave one's own pages for the next
     Speculation speculation = Speculation::as_served;
+    bool recalls = false;  ///< guessed from this scope's last answers too; its own is kept for the next
     Priority priority = Priority::normal;
     uint64_t scope = 0;  ///< who asks: cached prefixes and fair share go by it
 };

@@ -80,7 +80,7 @@ void RandomWorld::admit_some() {
         History whole{seq, request.model, request.scope, request.prompt};
         whole.tokens.insert(whole.tokens.end(), expected.answer.begin(), expected.answer.end());
         const bool leaves = request.cache_prompt && house_.prefix_cache;
-        drafter_.tell(seq, model.model);
+        drafter_.tell(seq, model.model, request.prompt);
         if (scheduler_.admit(std::move(request), now_)) {
             if (leaves) {
                 histories_.push_back(std::move(whole));

@@ -92,8 +92,14 @@ Status Scheduler::admit(SequenceRequest request, Nanos now) {
     arrivals_++;
     Sequence& sequence = where->second;
     sequence.account = time_.join(sequence.request.scope);
+    const SequenceRequest& asked = sequence.request;
     sequence.guessed = drafter_ != nullptr && sequence.known_max > sequence.prompt &&
-                       drafter_->begin(seq, sequence.request.speculation, sequence.known_max);
+                       drafter_->begin({.seq = seq,
+                                        .how = asked.speculation,
+                                        .tokens_max = sequence.known_max,
+                                        .model = asked.model,
+                                        .scope = asked.scope,
+                                        .recalls = asked.recalls});
     // All who run may be preempted, and then find room without allocating.
     const size_t most = waiting_.size() + 1 + house_.limits.max_running;
     if (waiting_.capacity() < most) waiting_.reserve(2 * most);
@@ -348,7 +354,10 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, StepId step, Nan
     events.push_back(event);
     remove(sequence.standing == Standing::waiting ? waiting_ : running_, &sequence);
     time_.leave(sequence.account);
-    if (sequence.guessed) drafter_->end(sequence.request.seq);
+    if (sequence.guessed) {
+        const std::span<const TokenId> all(sequence.known);
+        drafter_->end(sequence.request.seq, all.subspan(sequence.prompt, sequence.known_count() - sequence.prompt));
+    }
     // Of one that is cancelled, drafts were computed that nobody will know.
     sequence.pages.retire(sequence.known, std::min(sequence.computed, sequence.known_count()));
     const SeqId seq = sequence.request.seq;  // a copy: the original goes with its node

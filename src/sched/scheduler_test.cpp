@@ -299,10 +299,10 @@ TEST(scheduler, an_answer_ends_with_stop_where_its_constraint_is_complete) {
 
 TEST(scheduler, what_a_constraint_forces_is_guessed_before_all_else) {
     struct Silent final : Drafter {
-        bool begin(SeqId, Speculation how, uint32_t) override { return how != Speculation::off; }
+        bool begin(const Newcomer& who) override { return who.how != Speculation::off; }
         void read(SeqId, std::span<const TokenId>) override {}
         Guess guess(SeqId, std::span<const TokenId>, std::span<TokenId>) override { return {}; }
-        void end(SeqId) override {}
+        void end(SeqId, std::span<const TokenId>) override {}
     } silent;
     for (const bool off : {false, true}) {
         Scheduler scheduler(house(100), static_chunk(), &silent);

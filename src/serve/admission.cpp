@@ -248,6 +248,8 @@ Result<Admitted> admit(GenerationRequest request, RequestId id, uint64_t scope, 
     sequence.priority = request.priority;
     sequence.scope = scope;
     sequence.speculation = request.speculation;
+    // Where nobody is named, askers are not told apart: then no answer is recalled.
+    sequence.recalls = request.cache_prompt && !request.user.empty();
     // Of a mean every row counts, so none may come from the cache.
     sequence.cache_prompt = request.cache_prompt && (!request.embedding || request.embedding == Pooling::last);
     for (size_t i = 0; i < out.prompts.size(); ++i) {

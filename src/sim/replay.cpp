@@ -57,7 +57,7 @@ class TapeDrafter final : public Drafter {
     /// What is guessed in the next plan.
     void play(std::span<const TapeTurn::Offer> offers) { offers_ = offers; }
 
-    bool begin(SeqId, Speculation how, uint32_t) override { return how != Speculation::off; }
+    bool begin(const Newcomer& who) override { return who.how != Speculation::off; }
     void read(SeqId, std::span<const TokenId>) override {}
     Guess guess(SeqId seq, std::span<const TokenId>, std::span<TokenId> out) override {
         const auto offer = std::ranges::find(offers_, seq, &TapeTurn::Offer::seq);
@@ -65,7 +65,7 @@ class TapeDrafter final : public Drafter {
         std::ranges::copy(offer->tokens, out.begin());
         return {static_cast<uint32_t>(offer->tokens.size()), offer->match};
     }
-    void end(SeqId) override {}
+    void end(SeqId, std::span<const TokenId>) override {}
 
   private:
     std::span<const TapeTurn::Offer> offers_;

@@ -151,7 +151,7 @@ std::string Storm::arrive() {
         one.seq = inbox_.new_seq();
         one.sampling.choice = choice;
         const SeqId seq = one.seq;
-        drafter_.tell(seq, one.model);
+        drafter_.tell(seq, one.model, one.prompt);
         Answer answer = expected_of(one);
         if (!inbox_.submit(client.place, std::move(one))) {
             counts_.refused++;

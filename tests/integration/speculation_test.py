@@ -139,6 +139,20 @@ def test_a_stream_has_the_same_text_and_its_gaps_are_counted_by_flush_and_by_tok
             assert grown[f'cadans_draft_holds_total{{reason="{reason}"}}'] == steps
 
 
+def test_a_users_last_answers_help_nobody_else(server):
+    """Drawn so hot that nothing repeats by itself: only who was answered the same before has it guessed."""
+    body = {"prompt": ids(1, 40), "temperature": 2, "seed": 11, "max_tokens": 80, "frequency_penalty": 2, "presence_penalty": 2}
+    alone = ask(server, {**body, "user": "anna"}, "suffix")
+    shares = {}
+    for who in [{"user": "anna"}, {"user": "bert"}, {}, {}, {"user": "anna", "cache_prompt": False}]:
+        answer = ask(server, {**body, **who}, "suffix")
+        assert answer["choices"] == alone["choices"]
+        shares.setdefault(str(who), []).append(counts(answer)[1])
+    assert counts(alone)[1] < 20
+    assert shares.pop(str({"user": "anna"}))[0] > 40
+    assert max(most for each in shares.values() for most in each) < 20, shares
+
+
 def test_what_it_does_not_know_is_refused(server):
     for wrong in ("always", 3, ""):
         status, answer = server.post("/v1/completions", {"prompt": "a", "max_tokens": 1, "speculate": wrong})

@@ -7,6 +7,7 @@ beside a long prompt, with and without: their longest gap keeps the promise of t
 CADANS_TRIAL=1 does a small part of it, to try the script; its page is not evidence.
 """
 import concurrent.futures
+import itertools
 import os
 import random
 import statistics
@@ -20,6 +21,7 @@ TRIAL = bool(os.environ.get("CADANS_TRIAL"))
 REPEATS = 1 if TRIAL else 5
 MODELS = ["smollm2"] if TRIAL else ["smollm2", "gemma3"]
 TOKENS = 200
+STRANGERS = itertools.count()
 PASSAGES = [
     "The lighthouse keeper counted the ships each evening and wrote their names in a long book that nobody ever read. In the winter of the "
     "great storm he counted none for eleven days. On the twelfth day a small boat came into the harbour, and in it sat a boy with a brass "
@@ -44,6 +46,11 @@ def tasks():
     return {"quoting": quoting[:2] if TRIAL else quoting, "editing": editing[:1] if TRIAL else editing, "free chat": QUESTIONS[:2] if TRIAL else QUESTIONS}
 
 
+def stranger():
+    """One who never asked before: neither a cached prompt nor an answer that is recalled helps."""
+    return f"stranger {next(STRANGERS)}"
+
+
 def asked(server, words):
     """As the model's own template would write it; one file has none, so all are asked in words."""
     turn = {"smollm2": "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n", "gemma3": "<start_of_turn>user\n{}<end_of_turn>\n<start_of_turn>model\n"}
@@ -51,14 +58,14 @@ def asked(server, words):
 
 
 def chat(server, words, speculate, **more):
-    return server.ok("/v1/completions", {**asked(server, words), "max_tokens": TOKENS, "speculate": speculate, "user": speculate, **more})
+    return server.ok("/v1/completions", {**asked(server, words), "max_tokens": TOKENS, "speculate": speculate, "user": stranger(), **more})
 
 
 def noise(server, seed, speculate):
     """Drawn from behind random ids, as hot as may be: what comes next follows from nothing."""
     draw = random.Random(seed)
     return server.ok("/v1/completions", {"prompt": [draw.randrange(1000, 1400) for _ in range(600)], "max_tokens": TOKENS, "temperature": 2,
-                                         "seed": seed, "ignore_eos": True, "speculate": speculate, "return_token_ids": True, "user": speculate})
+                                         "seed": seed, "ignore_eos": True, "speculate": speculate, "return_token_ids": True, "user": stranger()})
 
 
 def ids(answer):
@@ -119,7 +126,7 @@ def beside_a_long_prompt(evidence, server, name):
             last, gaps, tokens, started = None, [], 0, False
             words = f"Repeat the following text word for word, again and again.\n\n{PASSAGES[number]}"
             for frame in server.frames("/v1/completions", {**asked(server, words), "max_tokens": 4000, "ignore_eos": True, "stream": True,
-                                                           "speculate": each, "user": each}, 600):
+                                                           "speculate": each, "user": stranger()}, 600):
                 if end[0]:
                     break   # the client leaves: what follows is of no interest
                 now = time.perf_counter()

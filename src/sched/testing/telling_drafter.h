@@ -17,13 +17,19 @@ class TellingDrafter final : public Drafter {
     TellingDrafter(const House& house, uint64_t seed) : house_(house), seed_(seed) {}
 
     /// Before the sequence is admitted: whose fake it is.
-    void tell(SeqId seq, ModelId model) { of_[seq].model = model; }
-
-    bool begin(SeqId seq, Speculation how, uint32_t tokens_max) override {
+    void tell(SeqId seq, ModelId model, std::span<const TokenId> prompt) {
         One& one = of_[seq];
+        one.model = model;
+        one.prompt = index(model);
+        for (const TokenId token : prompt) one.prompt = FakeExecutor::add(one.prompt, token);
+    }
+
+    bool begin(const Newcomer& who) override {
+        One& one = of_[who.seq];
         if (one.inside) wrong = "it comes in twice";
-        one.inside = how != Speculation::off;
-        one.most = tokens_max;
+        if (one.model != who.model) wrong = "it comes in with another model";
+        one.inside = who.how != Speculation::off;
+        one.most = who.tokens_max;
         return one.inside;
     }
 
@@ -53,8 +59,14 @@ class TellingDrafter final : public Drafter {
         return guess;
     }
 
-    void end(SeqId seq) override {
+    void end(SeqId seq, std::span<const TokenId> answer) override {
         if (!of_[seq].inside) wrong = "a stranger ends";
+        const uint32_t vocab = house_.find(of_[seq].model)->vocab_size;
+        uint64_t history = of_[seq].prompt;
+        for (const TokenId token : answer) {
+            if (token != FakeExecutor::next_token(history, vocab)) wrong = "it ends with what was not its answer";
+            history = FakeExecutor::add(history, token);
+        }
         of_.erase(seq);
     }
 
@@ -70,6 +82,7 @@ class TellingDrafter final : public Drafter {
   private:
     struct One {
         ModelId model{};
+        uint64_t prompt = 0;  ///< its history
         bool inside = false;
         size_t read = 0, most = 0;
     };
