@@ -3,10 +3,13 @@
 The rule: the 99th percentile of all gaps is within the SLO and the median wait before the first row within 2 s.  The SLO is 5 x
 (strict) and 25 x (relaxed) the isolated decode step.  In the simulator: three traces under the built-in table of a 1B model on two
 cores, the first rows of each.  On the real server, at small scale: SmolLM2 under Poisson arrivals of prompts and answers of the first of
-these traces, each a quarter as long, the rate found by bisection; a rate keeps the rule if it does so in a run of its own.  Sarathi-Serve
+these traces, each a quarter as long, the rate found by bisection; a rate keeps the rule if it does so in a run of its own. So few requests
+are over before their waits have grown, so there the wait that three quarters stay within is held to 2 s; and cadence, which promises the
+99th percentile within 1.15 x its gap, is asked for a gap that much below the SLO.  Sarathi-Serve
 publishes 2.6 to 5.6 times the capacity of prefill-first schedulers (OSDI 2024).  The figures are ratios to report; what must hold is
 that no baseline serves more than cadence, as near as rates are known.
 """
+import concurrent.futures
 import csv
 import itertools
 import json
@@ -22,8 +25,9 @@ TRACES = pathlib.Path(os.environ.get("CADANS_TRACES", ROOT.parent / "shared" / "
 NAMES = {"conversation": "AzureLLMInferenceTrace_conv.csv", "code": "AzureLLMInferenceTrace_code.csv",
          "arXiv": "arxiv_summarization_stats_llama2_tokenizer_filtered_v2.csv"}
 POLICIES = ["cadence", "prefill-first", "static-chunk"]
-WAIT = 2.0            # seconds, median
-ROWS = 4000           # of each trace, for the simulator
+WAIT = 2.0            # seconds
+PROMISED = 1.15       # the 99th percentile of cadence's gaps, over the gap that it is asked for
+ROWS = 2500           # of each trace, for the simulator
 REQUESTS = int(os.environ.get("CADANS_CAPACITY_REQUESTS", "40"))
 GRAIN = 1.2           # the bisection ends when the bounds are this near
 
@@ -36,17 +40,23 @@ def first_rows(file, folder):
     return part
 
 
-def simulated(evidence, slo):
-    with tempfile.TemporaryDirectory() as folder:
-        for name, file in NAMES.items():
-            done = run("simulate", "--trace", first_rows(file, folder), "--rate", 0.02, "--capacity", "--slo", slo, "--policy", ",".join(POLICIES),
-                       "--json", timeout=3600)
-            evidence.require(done.returncode == 0, f"{name}: {done.stderr[-200:]}")
-            rates = {record["policy"]: record["capacity_rps"] for record in json.loads(done.stdout)}
-            evidence.require(None not in rates.values(), f"{name}: no rate breaks the rule")   # then there is nothing to compare
-            if None in rates.values():
-                continue
-            compare(evidence, f"simulated, {name}, {slo}", rates)
+def simulated(evidence):
+    """On all cores, for nothing here is timed."""
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        parts = {name: first_rows(file, folder) for name, file in NAMES.items()}
+
+        def rates_of(job):
+            slo, name = job
+            done = run("simulate", "--trace", parts[name], "--rate", 0.02, "--capacity", "--slo", slo, "--policy", ",".join(POLICIES), "--json", timeout=3600)
+            assert done.returncode == 0, f"{name}: {done.stderr[-200:]}"
+            return {record["policy"]: record["capacity_rps"] for record in json.loads(done.stdout)}
+
+        jobs = list(itertools.product(("strict", "relaxed"), NAMES))
+        for (slo, name), rates in zip(jobs, pool.map(rates_of, jobs)):
+            if None in rates.values():   # then there is nothing to compare
+                evidence.require(False, f"{name}: no rate breaks the rule")
+            else:
+                compare(evidence, f"simulated, {name}, {slo}", rates)
 
 
 def compare(evidence, label, rates, grain=1.0):
@@ -66,7 +76,7 @@ def small_sizes():
 def keeps(server, sizes, rate, slo):
     seen = play(server, sizes, rate, seed=5)
     assert not seen.failures, seen.failures[:3]
-    return quantile(seen.gaps, 0.99) <= slo and quantile(seen.waits, 0.5) <= WAIT
+    return quantile(seen.gaps, 0.99) <= slo and quantile(seen.waits, 0.75) <= WAIT
 
 
 def largest_rate(server, sizes, slo, guess):
@@ -98,7 +108,7 @@ def real(evidence):
         for policy in POLICIES:
             flags = ["--policy", policy, "--context", 2048, "--queue", 1024, "--prefix-cache", "off"]
             if policy == "cadence":
-                flags += ["--gap-ms", max(1, int(times * step * 1e3))]
+                flags += ["--gap-ms", max(1, int(times * step * 1e3 / PROMISED))]
             if policy == "static-chunk":
                 flags += ["--prefill-chunk", budget(model, times * step)]
             with Server(model, "--speculate", "off", *flags) as server:
@@ -116,6 +126,5 @@ def budget(model, slo):
 
 
 def prove(evidence):
-    for slo in ("strict", "relaxed"):
-        simulated(evidence, slo)
     real(evidence)
+    simulated(evidence)
