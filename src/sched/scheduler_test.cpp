@@ -192,8 +192,60 @@ TEST(scheduler, bad_requests_are_refused_by_name) {
     EXPECT_EQ(bench.scheduler.admit(nowhere, 0).error().code, ErrorCode::not_found);
     SequenceRequest unsorted = request(1, 3, 1);
     unsorted.end_tokens = {TokenId{3}, TokenId{3}};
+    EXPECT_EQ(bench.scheduler.admit(request(1, 3, 1), 0, 3).error().where, "arrived");
     EXPECT_EQ(bench.scheduler.admit(unsorted, 0).error().code, ErrorCode::bad_input);
     EXPECT_TRUE(bench.scheduler.idle());
+}
+
+TEST(scheduler, one_that_comes_with_keys_and_values_begins_behind_them) {
+    Bench bench(house(10));
+    ASSERT_TRUE(bench.scheduler.admit(request(1, 50, 5), 0, 49));
+    const StepPlan* plan = bench.plan();
+    ASSERT_NE(plan, nullptr);
+    ASSERT_EQ(plan->items.size(), 1u);
+    EXPECT_EQ(plan->items[0].first, 49u);
+    EXPECT_EQ(plan->items[0].phase, Phase::decode);
+    bench.scheduler.check_invariants();
+    bench.commit(*plan);
+    while (bench.step()) {
+    }
+    EXPECT_EQ(bench.of(EventKind::token).size(), 5u);
+    uint32_t rows = 0;
+    for (const Event& event : bench.of(EventKind::step_share)) {
+        rows += event.rows;
+        EXPECT_EQ(event.cached, 0u);
+        EXPECT_EQ(event.recomputed, 0u);
+    }
+    EXPECT_EQ(rows, 5u) << "one a token, and none of the prompt";
+    EXPECT_EQ(bench.scheduler.pages().leased_bytes(), 0u);
+}
+
+TEST(scheduler, who_loses_what_it_came_with_computes_it) {
+    Bench bench(house(5));
+    ASSERT_TRUE(bench.scheduler.admit(request(1, 30, 100), 0));
+    ASSERT_TRUE(bench.scheduler.admit(request(2, 30, 70), 0, 29));
+    while (bench.step()) {
+    }
+    ASSERT_FALSE(bench.of(EventKind::preempted).empty());
+    uint32_t rows = 0, recomputed = 0;
+    for (const Event& event : bench.of(EventKind::step_share)) {
+        if (event.seq != SeqId{2}) continue;
+        rows += event.rows;
+        recomputed += event.recomputed;
+    }
+    EXPECT_EQ(rows - recomputed, 70u);
+    EXPECT_GE(recomputed, 29u);
+    EXPECT_EQ(bench.of(EventKind::token).size(), 170u);
+}
+
+TEST(scheduler, a_prompt_that_is_scored_is_computed_whatever_came_with_it) {
+    Bench bench(house(10));
+    SequenceRequest asked = request(1, 20, 1);
+    asked.score_prompt = true;
+    ASSERT_TRUE(bench.scheduler.admit(asked, 0, 19));
+    while (bench.step()) {
+    }
+    EXPECT_EQ(bench.of(EventKind::prompt_score).size(), 19u);
 }
 
 TEST(scheduler, a_large_one_waits_and_nobody_overtakes_it) {
