@@ -87,7 +87,8 @@ void add_settings(CLI::App& command, ComputeSettings& s) {
             "accuracy")
         ->check(CLI::IsMember({"f16", "q8"}));
     setting(command, "max-running", s.max_running, "requests computed side by side")->check(CLI::Range(1, 1024));
-    setting(command, "prefill-chunk", s.prefill_chunk, "prompt tokens computed in one step")
+    setting(command, "prefill-chunk", s.prefill_chunk,
+            "prompt tokens computed in one step, under a policy of fixed chunks; cadence cuts by --gap-ms")
         ->check(CLI::Range(1, 8192));
     setting(
         command, "prefix-cache", s.prefix_cache,
