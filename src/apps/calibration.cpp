@@ -91,6 +91,8 @@ engine::CostTable measure(
     setup.max_items = room.house.limits.max_running;
     uint64_t page_bytes = 0;
     for (const PageGroupFacts& group : known.facts.groups) page_bytes += group.bytes_per_page;
+    table.kv_token_bytes = page_bytes / kPageTokens;
+    if (known.model != nullptr) table.layers = known.model->spec().n_layers;
     setup.pages = static_cast<uint32_t>(
         std::clamp<uint64_t>(room.house.page_bytes / page_bytes, 1, uint64_t{kPagesToMeasureWith}));
 

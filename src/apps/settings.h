@@ -110,6 +110,24 @@ struct SimulateSettings {
     bool json = false;
 };
 
+struct PlanSettings {
+    std::string trace, load, fit;
+    std::vector<std::string> boxes;      ///< worker cards: files, or JSON; empty: the table's machine
+    std::vector<uint32_t> counts = {2};  ///< boxes together, each looked at by itself
+    std::string link = "1G";             ///< bits a second, into each decode worker
+    double link_latency_ms = 0.5;
+    uint64_t kv_bytes = 0;  ///< of a token's keys and values; 0: as the table says, else as the built-in one
+    uint32_t layers = 0;    ///< the same
+    std::string policy = "cadence";
+    std::string slo = "strict";
+    double slo_ttft_ms = 0;  ///< 0: a multiple of the request's own prefill
+    double rate = 0;         ///< for the tightest promise; 0: half of what sharing serves
+    uint32_t requests = 1000;
+    uint64_t seed = 1;
+    sim::Room room;
+    bool json = false;
+};
+
 struct InspectSettings {
     std::string path;
     bool json = false;

@@ -5,18 +5,17 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "apps/asked_promise.h"
 #include "apps/asked_workload.h"
 #include "apps/commands.h"
 #include "apps/settings.h"
 #include "apps/stderr_text.h"
 #include "base/file.h"
-#include "engine/cost_fit.h"
 #include "sim/capacity.h"
 #include "sim/machine.h"
 #include "sim/plot.h"
 #include "sim/replay.h"
 #include "sim/report.h"
-#include "sim/tape_reader.h"
 
 namespace cadans::apps {
 namespace {
@@ -24,23 +23,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kUntimedRate = 0.05;  ///< requests a second of lengths without times, where none is given
-
-Result<sim::Promise> promise_of(const SimulateSettings& s, const StepCost& cost) {
-    sim::Promise promise;
-    if (s.slo == "strict" || s.slo == "relaxed") {
-        promise.multiple = s.slo == "strict" ? 5 : 25;
-        promise.gap = promise.multiple * sim::isolated_decode(cost);
-    } else {
-        char* end = nullptr;
-        const double ms = std::strtod(s.slo.c_str(), &end);
-        if (end == s.slo.c_str() || *end != 0 || !(ms > 0) || ms > 1e9)
-            return bad_input(fmt::format("--slo is '{}'; write strict, relaxed or milliseconds", s.slo), "--slo");
-        promise.gap = std::llround(ms * 1e6);
-    }
-    if (s.slo_ttft_ms > 0) promise.ttft = std::llround(s.slo_ttft_ms * 1e6);
-    promise.stall = s.gap_ms > 0 ? std::llround(s.gap_ms * 1e6) : promise.gap;
-    return promise;
-}
 
 double ms(Nanos span) { return std::round(static_cast<double>(span) / 1e3) / 1e3; }
 
@@ -181,42 +163,6 @@ int replay_here(const SimulateSettings& s) {
     return r.first_difference ? 1 : 0;
 }
 
-constexpr size_t kFitSteps = 500;
-
-/// What steps took of what that cost says, in 1/1024.
-sim::Unsteadiness unsteadiness_of(const std::vector<StepSample>& steps, const StepCost& cost, uint64_t seed) {
-    sim::Unsteadiness out{.reading = {}, .writing = {}, .seed = seed};
-    for (const StepSample& step : steps) {
-        const double predicted = std::max(1.0, static_cast<double>(cost.predict(step.shape) * kNanosPerMicro));
-        const double factor = std::min(static_cast<double>(step.time) / predicted, 1000.0);
-        (step.shape.prompt_context > 0 ? out.reading : out.writing)
-            .push_back(static_cast<uint32_t>(std::llround(factor * StepCost::kWhole)));
-    }
-    return out;
-}
-
-/// What steps cost, fitted to those that a server's record holds, evenly from all of it.
-Result<sim::Fit> fit_of_record(const std::string& path, uint64_t seed) {
-    const auto replay = sim::replay(path);
-    if (!replay) return replay.error();
-    const std::vector<StepSample>& steps = replay->steps;
-    if (steps.empty()) return bad_input(fmt::format("{}: the record has no steps to fit a cost to", path), path);
-    std::vector<StepSample> some;
-    const size_t count = std::min(steps.size(), kFitSteps);
-    for (size_t i = 0; i < count; i++) some.push_back(steps[i * steps.size() / count]);
-    const StepCost cost = engine::fit_step_cost(some, replay->cost).cost;
-    return sim::Fit{fmt::format("fitted to the steps of {}", path), cost, unsteadiness_of(steps, cost, seed)};
-}
-
-/// The cost table that --fit names, else that of a recorded workload, else the built-in one.
-Result<sim::Fit> asked_fit(const SimulateSettings& s, const sim::Workload& workload) {
-    if (!s.fit.empty()) return sim::is_tape(s.fit) ? fit_of_record(s.fit, s.seed) : sim::read_fit(s.fit);
-    if (!workload.house) return sim::built_in_fit();
-    if (workload.house->costs.size() != 1 || workload.house->costs.front() == StepCost{})
-        return bad_input(fmt::format("{} does not say what the steps of one model cost; give --fit", s.trace));
-    return sim::Fit{"as the server believed when the record began", workload.house->costs.front()};
-}
-
 /// A server's record brings its machine along.
 Result<sim::Machine> machine_for(const SimulateSettings& s, const sim::Workload& workload, const std::string& policy,
                                  const sim::Fit& fit, Nanos gap) {
@@ -230,10 +176,11 @@ int simulate_command(const SimulateSettings& s) {
     if (!s.replay.empty()) return replay_here(s);
     const auto workload = asked_workload(s.trace, s.load, s.rate, kUntimedRate, s.seed);
     if (!workload) return fail(workload.error());
-    const auto fit = asked_fit(s, *workload);
+    const auto fit = asked_fit(s.fit, *workload, s.seed);
     if (!fit) return fail(fit.error());
-    const auto promise = promise_of(s, fit->cost);
+    auto promise = asked_promise(s.slo, s.slo_ttft_ms, fit->cost);
     if (!promise) return fail(promise.error());
+    if (s.gap_ms > 0) promise->stall = std::llround(s.gap_ms * 1e6);
     std::vector<Line> lines;
     for (const std::string& policy : s.policies.empty() ? sim::policy_names() : s.policies) {
         const auto machine = machine_for(s, *workload, policy, *fit, promise->stall);

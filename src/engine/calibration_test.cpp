@@ -132,11 +132,15 @@ TEST(cost_table, reads_what_it_wrote) {
     CostTable table{{"m", "abc", "a \"fast\" one", 2, "avx2", "1", "q8"}, {large(), 0.01, 0.05}};
     table.fit.cost.window_tokens = 512;
     table.fit.cost.window_share = 853;
+    table.kv_token_bytes = 23'040;
+    table.layers = 30;
     const auto read = cost_table_from_json(to_json(table));
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(read->fit.cost, table.fit.cost);
     EXPECT_TRUE(read->key.covers(table.key));
     EXPECT_EQ(read->fit.p90_error, 0.05);
+    EXPECT_EQ(read->kv_token_bytes, 23'040u);
+    EXPECT_EQ(read->layers, 30u);
     table.key.threads = 3;
     EXPECT_FALSE(read->key.covers(table.key));
     table.key = read->key;

@@ -69,6 +69,8 @@ std::string to_json(const CostTable& table) {
     for (const Coefficient& c : kCoefficients) coefficients[c.name] = cost.*c.where;
     coefficients["window_tokens"] = cost.window_tokens;
     coefficients["window_share"] = cost.window_share;
+    if (table.kv_token_bytes > 0) coefficients["kv_token_bytes"] = table.kv_token_bytes;
+    if (table.layers > 0) coefficients["layers"] = table.layers;
     const Json json = {{"kind", kKind},
                        {"version", kVersion},
                        {"model", table.key.model},
@@ -105,6 +107,16 @@ Result<CostTable> cost_table_from_json(const std::string& text) {
     if (!share) return std::move(share).error();
     table.fit.cost.window_tokens = static_cast<uint32_t>(*window);
     table.fit.cost.window_share = static_cast<uint32_t>(*share);
+    if (cost->contains("kv_token_bytes")) {
+        auto bytes = count(*cost, "kv_token_bytes", uint64_t{1} << 28);
+        if (!bytes) return std::move(bytes).error();
+        table.kv_token_bytes = *bytes;
+    }
+    if (cost->contains("layers")) {
+        auto layers = count(*cost, "layers", 4096);
+        if (!layers) return std::move(layers).error();
+        table.layers = static_cast<uint32_t>(*layers);
+    }
     auto threads = count(json, "threads", UINT32_MAX);
     if (!threads) return std::move(threads).error();
     table.key = {

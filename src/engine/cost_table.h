@@ -29,6 +29,8 @@ struct CostKey {
 struct CostTable {
     CostKey key;
     CostFit fit;
+    uint64_t kv_token_bytes = 0;  ///< keys and values of one token; 0: not told
+    uint32_t layers = 0;          ///< that have them; 0: not told
 };
 
 /// The processor's name as its maker wrote it, or "unknown".

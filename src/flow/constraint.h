@@ -35,6 +35,11 @@ class Constraint {
 
     /// Nothing but the end may come: it is complete.
     virtual bool complete(ConstraintState at) = 0;
+
+    /// Writes tokens that spell what must come next to the front of `out` and says how many: 0 where more than one text
+    /// may come, where the answer may end, or where it cannot be said. They are a guess of what will be drawn, since
+    /// other tokens may spell the same text. Never throws.
+    virtual uint32_t forced(ConstraintState, std::span<TokenId>) noexcept { return 0; }
 };
 
 }  // namespace cadans

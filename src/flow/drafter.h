@@ -22,6 +22,9 @@ enum class Speculation : uint8_t {
 /// head at a time.
 inline constexpr uint32_t kMostDrafts = 15;
 
+/// Guess::match of tokens that a constraint leaves no choice of but how their text is spelled.
+inline constexpr uint32_t kForcedMatch = 1 << 20;
+
 /// How many tokens a drafter wrote, and how many tokens before them it has seen in the same order earlier: the longer,
 /// the likelier it is right. At least 1 with any token.
 struct Guess {

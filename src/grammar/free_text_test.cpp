@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -81,7 +82,8 @@ TEST(free_text, a_free_rule_lets_an_answer_end_inside_it_and_only_there) {
     for (const char* text : {"<x>", "a <x>", "\xC3", "a\xF0\x9F"}) EXPECT_FALSE(takes(*grammar, text)) << text;
     Stacks stacks(*grammar);
     Matcher matcher(stacks);
-    EXPECT_EQ(matcher.forced(10), "") << "a place where the answer may end forces nothing";
+    std::array<char, 10> out;
+    EXPECT_EQ(matcher.forced(out), "") << "a place where the answer may end forces nothing";
 }
 
 }  // namespace

@@ -54,6 +54,8 @@ class Grammar {
     const Rule& rule_of(StateId state) const noexcept { return rules_[rule_of_[state]]; }
     bool accepts(StateId state) const noexcept { return states_[state].accepts; }
 
+    const Alphabet& alphabet() const noexcept { return alphabet_; }  ///< that of its Limits
+
     /// Ascending; overlapping where the rule could not be made deterministic.
     std::span<const ByteEdge> bytes_from(StateId state) const noexcept {
         const uint32_t begin = states_[state].first_byte_edge, end = states_[state + 1].first_byte_edge;
@@ -83,6 +85,7 @@ class Grammar {
     std::vector<CallEdge> call_edges_;
     std::vector<Rule> rules_;
     std::vector<uint32_t> rule_of_;
+    Alphabet alphabet_;
     StateId root_ = 0;
 };
 

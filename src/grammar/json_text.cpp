@@ -219,8 +219,8 @@ Nfa JsonRules::array_body() {
     return nfa;
 }
 
-Result<Grammar> json_mode() {
-    Rules rules;
+Result<Grammar> json_mode(const Limits& limits) {
+    Rules rules(limits);
     JsonRules json(rules);
     return rules.compile(json.object());
 }

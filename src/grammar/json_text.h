@@ -67,6 +67,6 @@ class JsonRules {
 };
 
 /// Any JSON object, alone: what `response_format: json_object` asks for.
-Result<Grammar> json_mode();
+Result<Grammar> json_mode(const Limits& limits = {});
 
 }  // namespace cadans::grammar

@@ -1,10 +1,14 @@
-// What a grammar may cost: sizes at which a source is refused instead of compiled.
+// What a grammar may be: sizes at which a source is refused instead of compiled, and the bytes that there are.
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 
 namespace cadans::grammar {
+
+/// Of them texts are made.
+using Alphabet = std::bitset<256>;
 
 /// Every source is a stranger's text, so each of its costs has an end. Bounds of what is *written* (digits, string
 /// lengths) make answers shorter than they could be, never wrong.
@@ -20,6 +24,7 @@ struct Limits {
     uint32_t properties = 2'000;             ///< of one object
     uint32_t string_characters_max = 4'096;  ///< a longer maxLength is kept by writing no more than these
     uint32_t array_items_max = 4'096;        ///< a larger maxItems is kept likewise
+    Alphabet alphabet = ~Alphabet();         ///< texts with other bytes cannot be written, and are left out
 };
 
 }  // namespace cadans::grammar

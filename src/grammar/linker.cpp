@@ -7,6 +7,20 @@ namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
 
+/// What is left of edges where some bytes cannot be written.
+std::vector<ByteEdge> within(const Alphabet& alphabet, const std::vector<ByteEdge>& edges) {
+    std::vector<ByteEdge> out;
+    for (const ByteEdge& edge : edges)
+        for (unsigned byte = edge.lo; byte <= edge.hi; byte++) {
+            if (!alphabet[byte]) continue;
+            if (byte > edge.lo && alphabet[byte - 1])
+                out.back().hi = static_cast<uint8_t>(byte);
+            else
+                out.push_back({edge.to, static_cast<uint8_t>(byte), static_cast<uint8_t>(byte)});
+        }
+    return out;
+}
+
 }  // namespace
 
 RuleId Rules::add(std::string name) {
@@ -33,7 +47,10 @@ Result<Grammar> Linker::link() {
     if (Status done = build_automata(); !done) return done.error();
     split_accepting_starts();
     find_productive();
-    if (!built_[0].good[0]) return refused(built_[0], "no text can satisfy this");
+    if (!built_[0].good[0])
+        return refused(built_[0], rules_.limits().alphabet.all()
+                                      ? "no text can satisfy this"
+                                      : "no text that this vocabulary can write satisfies this");
     if (Status done = rank_calls(); !done) return done.error();
     return assemble();
 }
@@ -106,6 +123,7 @@ Status Linker::build_automata() {
         const RuleId source = built_[i].source;
         Automaton made = without_empty_edges(rules_.rules_[source].body, nullable_, rules_.limits().edges);
         for (auto& state : made.states) {
+            if (!rules_.limits().alphabet.all()) state.bytes = within(rules_.limits().alphabet, state.bytes);
             edges += state.bytes.size() + state.calls.size();
             for (auto& call : state.calls) {
                 visit(call.rule);
@@ -247,6 +265,7 @@ Grammar Linker::assemble() {
     out.states_.push_back(
         {static_cast<uint32_t>(out.byte_edges_.size()), static_cast<uint32_t>(out.call_edges_.size()), false});
     out.root_ = place[0][0];
+    out.alphabet_ = rules_.limits().alphabet;
     return out;
 }
 

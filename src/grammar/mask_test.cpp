@@ -1,6 +1,8 @@
 // The mask is what trying every token one by one gives.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <random>
 #include <string>
 #include <vector>
@@ -45,6 +47,13 @@ struct Walk {
     MaskCache cache;
     TokenMask mask;
 
+    /// Without those that hold a byte which cannot be written.
+    static std::vector<std::string> written(std::vector<std::string> texts, const Alphabet& alphabet) {
+        for (std::string& text : texts)
+            if (!std::ranges::all_of(text, [&](char byte) { return alphabet[static_cast<uint8_t>(byte)]; }))
+                text.clear();
+        return texts;
+    }
     static TokenTrie trie_of(const std::vector<std::string>& texts) {
         std::vector<std::string_view> views(texts.begin(), texts.end());
         const TokenId end{static_cast<uint32_t>(texts.size() - 2)};
@@ -52,7 +61,7 @@ struct Walk {
     }
     Walk(Grammar made, uint32_t seed)
         : grammar(std::move(made)),
-          texts(small_vocabulary(seed)),
+          texts(written(small_vocabulary(seed), grammar.alphabet())),
           trie(trie_of(texts)),
           stacks(grammar),
           cache(trie),
@@ -108,6 +117,38 @@ TEST(token_mask, is_brute_force_for_recursive_grammars) {
              "root ::= s s s\ns ::= \"a\"? t\nt ::= \"b\"? | s2\ns2 ::= \"{\" s \"}\"",
          })
         check_grammar(gbnf_grammar(source));
+}
+
+/// Without some control characters, the beginnings of rare characters, and the letter c.
+Limits without_some_bytes() {
+    Limits limits;
+    for (const unsigned byte : {0x04, 0x06, 0x1D, 0x7F, 0xF1, 0xF2}) limits.alphabet.reset(byte);
+    limits.alphabet.reset('c');
+    return limits;
+}
+
+TEST(token_mask, is_brute_force_where_some_bytes_cannot_be_written) {
+    const Limits limits = without_some_bytes();
+    check_grammar(json_mode(limits));
+    for (const char* pattern :
+         {"[a-e]*b", "(ab|a)(b|c)*", "\"[^\"]{2,5}\"", ".*", "[\xF1\x80\x80\x80-\xF3\x80\x80\x80é]+x"})
+        check_grammar(regex_grammar(pattern, limits));
+    check_grammar(
+        gbnf_grammar("root ::= s s s\ns ::= \"a\"? t | \"dc\"\nt ::= \"b\"? | s2\ns2 ::= \"{\" s \"}\"", limits));
+}
+
+TEST(token_mask, nobody_comes_to_where_only_what_cannot_be_written_goes_on) {
+    const auto grammar = regex_grammar("ab(c|dc|e)|dac|a", without_some_bytes());
+    ASSERT_TRUE(grammar.has_value());
+    Stacks stacks(*grammar);
+    for (const char* text : {"a", "abe"}) {
+        Matcher matcher(stacks);
+        EXPECT_TRUE(matcher.accept(text) && matcher.may_end()) << text;
+    }
+    for (const char* text : {"abc", "abd", "d", "da"}) EXPECT_FALSE(Matcher(stacks).accept(text)) << text;
+    const auto none = regex_grammar("a+c", without_some_bytes());
+    ASSERT_FALSE(none.has_value());
+    EXPECT_NE(none.error().message.find("vocabulary"), std::string::npos) << none.error().message;
 }
 
 TEST(token_mask, forgets_and_finds_the_same_again) {
@@ -229,10 +270,29 @@ TEST(matcher, tells_bytes_that_are_forced) {
     ASSERT_TRUE(grammar.has_value());
     Stacks stacks(*grammar);
     Matcher matcher(stacks);
-    EXPECT_EQ(matcher.forced(100), "yes, of");
-    EXPECT_EQ(matcher.forced(3), "yes");
+    std::array<char, 100> out;
+    EXPECT_EQ(matcher.forced(out), "yes, of");
+    EXPECT_EQ(matcher.forced(std::span(out).first(3)), "yes");
     ASSERT_TRUE(matcher.accept("yes, oft"));
-    EXPECT_EQ(matcher.forced(100), "en");
+    EXPECT_EQ(matcher.forced(out), "en");
+}
+
+TEST(token_trie, finds_the_longest_token_that_a_text_begins_with) {
+    const std::vector<std::string_view> tokens = {"", "a", "ab", "abcd", "b\xC3", "b\xC3\xA9", "\"x", "\"", "ab"};
+    const auto trie = TokenTrie::make(tokens, {});
+    ASSERT_TRUE(trie.has_value());
+    const auto longest = [&](std::string_view text) {
+        const auto found = trie->longest(text);
+        return found ? tokens[index(*found)] : std::string_view("none");
+    };
+    EXPECT_EQ(longest("abc"), "ab");
+    EXPECT_EQ(longest("abcde"), "abcd");
+    EXPECT_EQ(longest("b\xC3\xA9!"), "b\xC3\xA9");
+    EXPECT_EQ(longest("b\xC3"), "b\xC3");
+    EXPECT_EQ(longest("\"xy"), "\"x");
+    EXPECT_EQ(longest("ca"), "none");
+    EXPECT_EQ(longest("b"), "none");
+    EXPECT_EQ(longest(""), "none");
 }
 
 }  // namespace

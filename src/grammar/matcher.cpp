@@ -12,16 +12,16 @@ bool Matcher::accept(std::string_view bytes) {
     return true;
 }
 
-std::string Matcher::forced(size_t most) const {
-    std::string out;
+std::string_view Matcher::forced(std::span<char> out) const {
+    size_t count = 0;
     StackId at = at_;
-    while (out.size() < most && !Matcher(*stacks_, at).may_end()) {
+    while (count < out.size() && !Matcher(*stacks_, at).may_end()) {
         const auto steps = stacks_->steps(at);
         if (steps.size() != 1 || steps[0].lo != steps[0].hi) break;
-        out.push_back(static_cast<char>(steps[0].lo));
+        out[count++] = static_cast<char>(steps[0].lo);
         at = steps[0].to;
     }
-    return out;
+    return {out.data(), count};
 }
 
 }  // namespace cadans::grammar

@@ -1,7 +1,7 @@
 // One answer in a grammar: which bytes it may go on with, and whether it may end.
 #pragma once
 
-#include <string>
+#include <span>
 #include <string_view>
 
 #include "grammar/stacks.h"
@@ -25,8 +25,8 @@ class Matcher {
     /// Nothing but the end may come.
     bool must_end() const { return stacks_->steps(at_).empty(); }
 
-    /// The bytes that must come next, as far as only one can and the answer may not end; at most `most` of them.
-    std::string forced(size_t most) const;
+    /// Writes the bytes that must come next, as far as only one can and the answer may not end, to the front of `out`.
+    std::string_view forced(std::span<char> out) const;
 
     StackId at() const noexcept { return at_; }
     Stacks& stacks() const noexcept { return *stacks_; }

@@ -39,11 +39,13 @@ bool begins_plain(const ByteEdge& edge) {
 
 }  // namespace
 
-/// Whether every byte of the range at `position` of a shape leads on, and all of them to one state in the end.
+/// Whether every byte that can be written of the range at `position` of a shape leads on, and all of them to one state
+/// in the end.
 bool PlainRuns::takes(StateId state, int row, int position, StateId& target) const {
     const Shape& shape = kShapes[static_cast<size_t>(row)];
     const ByteRange range = shape.ranges[static_cast<size_t>(position)];
     int covered = 0;
+    for (int byte = range.lo; byte <= range.hi; byte++) covered += !grammar_.alphabet()[static_cast<size_t>(byte)];
     for (const ByteEdge& edge : grammar_.bytes_from(state)) {
         if (edge.lo > range.hi || edge.hi < range.lo) continue;
         covered += std::min(edge.hi, range.hi) - std::max(edge.lo, range.lo) + 1;

@@ -14,7 +14,8 @@ struct PlainRun {
     bool exact = false;       ///< and none that is longer
 };
 
-/// Plain characters are those that a JSON string holds unescaped. Thread rule: one thread; borrows the grammar
+/// Plain characters are those that a JSON string holds unescaped, of those that can be written. Thread rule: one
+/// thread; borrows the grammar
 class PlainRuns {
   public:
     explicit PlainRuns(const Grammar& grammar) : grammar_(grammar) {}

@@ -108,6 +108,31 @@ void TokenTrie::add_tree(std::span<const std::string_view> tokens, std::span<con
         first_bytes_[row + nodes_[child].byte] = child;
 }
 
+std::optional<TokenId> TokenTrie::longest(std::string_view text) const noexcept {
+    std::optional<TokenId> best;
+    size_t best_length = 0;
+    for (const Node root : {plain(), unplain()}) {
+        Node at = root;
+        for (size_t length = 1; length <= text.size(); length++) {
+            const auto byte = static_cast<uint8_t>(text[length - 1]);
+            const Node end = nodes_[at].end;
+            Node child = at + 1;
+            if (at == root) {
+                child = child_of_root(root, byte);
+                if (child == root) break;
+            } else {
+                while (child < end && nodes_[child].byte != byte) child = nodes_[child].end;
+                if (child >= end) break;
+            }
+            at = child;
+            if (length <= best_length || tokens_at(at).empty()) continue;
+            best = TokenId{tokens_at(at).front()};
+            best_length = length;
+        }
+    }
+    return best;
+}
+
 void TokenTrie::add_plain(uint32_t characters, std::span<uint64_t> bits) const noexcept {
     const bool all = characters >= longest_plain_;
     const size_t row = all ? kPlainRows : std::min(characters, kPlainRows - 1);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,10 @@ class TokenTrie {
         const uint32_t begin = nodes_[node].first_token;
         return {order_.data() + begin, nodes_[nodes_[node].end].first_token - begin};
     }
+
+    /// The longest token whose bytes are the beginning of `text`; of two that spell the same, the lower id.
+    /// Cost: for each byte of it, a pass over the children of a node
+    std::optional<TokenId> longest(std::string_view text) const noexcept;
 
     /// Characters of the longest plain token.
     uint32_t longest_plain() const noexcept { return longest_plain_; }

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "flow/drafter.h"
+
 namespace cadans::sched {
 
 /// Every token that is drawn where one was guessed counts, whether or not a step took the guess in: so a sequence whose
@@ -29,16 +31,17 @@ class DraftTally {
 
   private:
     static constexpr uint16_t kSlowest = 16;
-    static constexpr uint32_t kKinds = 6;
+    static constexpr uint32_t kKinds = 7, kForced = kKinds - 1;
 
-    /// Matches of 1, 2, 4, 8, 16 tokens and more.
+    /// Matches of 1, 2, 4, 8, 16 tokens and more, and what a form forces.
     static uint32_t kind_of(uint32_t match) noexcept {
-        return std::min<uint32_t>(static_cast<uint32_t>(std::bit_width(match)), kKinds - 1);
+        if (match >= kForcedMatch) return kForced;
+        return std::min<uint32_t>(static_cast<uint32_t>(std::bit_width(match)), kForced - 1);
     }
 
     /// Before anything is known: a short match is most often by chance, one of a sentence's length is a repetition.
-    std::array<uint16_t, kKinds> chances_ = {0, 96, 192, 448, 768, 896};
-    std::array<uint16_t, kKinds> slowness_ = {4, 4, 4, 4, 4, 4};
+    std::array<uint16_t, kKinds> chances_ = {0, 96, 192, 448, 768, 896, 896};
+    std::array<uint16_t, kKinds> slowness_ = {4, 4, 4, 4, 4, 4, 4};
 };
 
 /// How often a draft model's guesses came. Only guesses that a step took in are judged, for others were never made.

@@ -50,10 +50,14 @@ void Scheduler::add_drafts() {
 }
 
 /// Asks for what may follow, as far as it could be accepted: the last token is always drawn, never guessed, and behind
-/// an end nothing follows.
+/// an end nothing follows. What a form forces is the best of guesses.
 void Scheduler::guess(Sequence& sequence) {
     const uint32_t most = std::min(kMostDrafts, sequence.known_max - 1 - sequence.known_count());
-    const Guess got = drafter_->guess(sequence.request.seq, sequence.known, std::span(sequence.offer).first(most));
+    const std::span offer = std::span(sequence.offer).first(most);
+    Guess got;
+    if (const auto& constraint = sequence.request.constraint; constraint != nullptr)
+        got = {constraint->forced(sequence.constraint_at, offer), kForcedMatch};
+    if (got.tokens == 0) got = drafter_->guess(sequence.request.seq, sequence.known, offer);
     check(got.tokens <= most && (got.tokens == 0 || got.match > 0), "a guess fits what was asked for");
     const auto& ends = sequence.request.end_tokens;
     const auto begin = sequence.offer.begin(), end = begin + got.tokens;

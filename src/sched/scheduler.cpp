@@ -1,6 +1,8 @@
 #include "sched/scheduler.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "base/check.h"
 #include "kv/page_needs.h"
@@ -83,8 +85,14 @@ Scheduler::Scheduler(House house, Policy policy, Drafter* drafter)
 
 Scheduler::~Scheduler() = default;
 
-Status Scheduler::admit(SequenceRequest request, Nanos now) {
+Status Scheduler::admit(SequenceRequest request, Nanos now, uint32_t arrived) {
     if (Status could = could_run(house_, request); !could) return could;
+    if (arrived >= request.prompt.size()) {
+        return bad_input("the keys and values of " + std::to_string(arrived) +
+                             " tokens came along, and the prompt has " + std::to_string(request.prompt.size()) +
+                             "; at least one is left to compute",
+                         "arrived");
+    }
     const SeqId seq = request.seq;
     const auto groups = static_cast<uint32_t>(house_.find(request.model)->groups.size());
     const auto [where, is_new] =
@@ -92,6 +100,7 @@ Status Scheduler::admit(SequenceRequest request, Nanos now) {
     check(is_new, "a sequence id is used once");
     arrivals_++;
     Sequence& sequence = where->second;
+    sequence.arrived = arrived;
     sequence.account = time_.join(sequence.request.scope);
     const SequenceRequest& asked = sequence.request;
     Speculation how = Speculation::off;
@@ -205,6 +214,7 @@ void Scheduler::start_waiting(Nanos now, std::vector<Event>& events) {
         insert_by_arrival(running_, &sequence);
         sequence.standing = Standing::running;
         sequence.fresh = true;
+        take_arrived(sequence);
         if (sequence.preempted) events.push_back(sequence.about(EventKind::resumed, now));
         sequence.preempted = false;
         if (!fits) return;  // who gave way is not in the view
@@ -237,6 +247,15 @@ uint64_t Scheduler::promised_bytes(const Sequence& sequence) const {
     const uint32_t longest = tokens_computed_max(sequence.prompt, sequence.request.max_new_tokens);
     const uint32_t soon = std::min(longest, sequence.known_count() + kPageTokens);
     return kv::most_bytes(*house_.find(sequence.request.model), soon, house_.limits.max_rows);
+}
+
+/// Pages for the tokens whose keys and values came along: it begins behind them. Where there is no room for all of
+/// them, or a prompt is to be scored, it computes them itself, as it does when it loses them later.
+void Scheduler::take_arrived(Sequence& sequence) {
+    const uint32_t tokens = std::exchange(sequence.arrived, 0);
+    if (tokens == 0 || sequence.request.score_prompt || !sequence.pages.grow(tokens)) return;
+    sequence.pages.slide(tokens);
+    sequence.computed = sequence.computed_most = tokens;
 }
 
 /// Takes what is cached beyond what it has computed; only between pages, where its own part has nothing yet.

@@ -43,8 +43,10 @@ class Scheduler {
     Scheduler(const Scheduler&) = delete;
     Scheduler& operator=(const Scheduler&) = delete;
 
-    /// The sequence waits from now on. Its id must be new. Errors: as could_run(); nothing is then kept.
-    Status admit(SequenceRequest request, Nanos now);
+    /// The sequence waits from now on. Its id must be new. `arrived`: the first so many tokens of the prompt, but not
+    /// all, were computed elsewhere, and their keys and values came along: when it starts it gets pages for them and
+    /// begins behind them. Errors: as could_run(), bad_input for `arrived`; nothing is then kept.
+    Status admit(SequenceRequest request, Nanos now, uint32_t arrived = 0);
 
     /// Ends a sequence with `cancelled`: now, or, where a step in flight names it, when that is committed.
     /// An unknown id is one that has ended already: nothing happens.
@@ -116,6 +118,7 @@ class Scheduler {
     View view(Nanos now);
     void start_waiting(Nanos now, std::vector<Event>& events);
     uint64_t promised_bytes(const Sequence& sequence) const;
+    void take_arrived(Sequence& sequence);
     void reuse(Sequence& sequence, bool partly);
     bool page_is_on_its_way(const Sequence& sequence) const;
     bool background_gives_way(const Sequence& asker, uint64_t& promised, Nanos now, std::vector<Event>& events);

@@ -192,8 +192,60 @@ TEST(scheduler, bad_requests_are_refused_by_name) {
     EXPECT_EQ(bench.scheduler.admit(nowhere, 0).error().code, ErrorCode::not_found);
     SequenceRequest unsorted = request(1, 3, 1);
     unsorted.end_tokens = {TokenId{3}, TokenId{3}};
+    EXPECT_EQ(bench.scheduler.admit(request(1, 3, 1), 0, 3).error().where, "arrived");
     EXPECT_EQ(bench.scheduler.admit(unsorted, 0).error().code, ErrorCode::bad_input);
     EXPECT_TRUE(bench.scheduler.idle());
+}
+
+TEST(scheduler, one_that_comes_with_keys_and_values_begins_behind_them) {
+    Bench bench(house(10));
+    ASSERT_TRUE(bench.scheduler.admit(request(1, 50, 5), 0, 49));
+    const StepPlan* plan = bench.plan();
+    ASSERT_NE(plan, nullptr);
+    ASSERT_EQ(plan->items.size(), 1u);
+    EXPECT_EQ(plan->items[0].first, 49u);
+    EXPECT_EQ(plan->items[0].phase, Phase::decode);
+    bench.scheduler.check_invariants();
+    bench.commit(*plan);
+    while (bench.step()) {
+    }
+    EXPECT_EQ(bench.of(EventKind::token).size(), 5u);
+    uint32_t rows = 0;
+    for (const Event& event : bench.of(EventKind::step_share)) {
+        rows += event.rows;
+        EXPECT_EQ(event.cached, 0u);
+        EXPECT_EQ(event.recomputed, 0u);
+    }
+    EXPECT_EQ(rows, 5u) << "one a token, and none of the prompt";
+    EXPECT_EQ(bench.scheduler.pages().leased_bytes(), 0u);
+}
+
+TEST(scheduler, who_loses_what_it_came_with_computes_it) {
+    Bench bench(house(5));
+    ASSERT_TRUE(bench.scheduler.admit(request(1, 30, 100), 0));
+    ASSERT_TRUE(bench.scheduler.admit(request(2, 30, 70), 0, 29));
+    while (bench.step()) {
+    }
+    ASSERT_FALSE(bench.of(EventKind::preempted).empty());
+    uint32_t rows = 0, recomputed = 0;
+    for (const Event& event : bench.of(EventKind::step_share)) {
+        if (event.seq != SeqId{2}) continue;
+        rows += event.rows;
+        recomputed += event.recomputed;
+    }
+    EXPECT_EQ(rows - recomputed, 70u);
+    EXPECT_GE(recomputed, 29u);
+    EXPECT_EQ(bench.of(EventKind::token).size(), 170u);
+}
+
+TEST(scheduler, a_prompt_that_is_scored_is_computed_whatever_came_with_it) {
+    Bench bench(house(10));
+    SequenceRequest asked = request(1, 20, 1);
+    asked.score_prompt = true;
+    ASSERT_TRUE(bench.scheduler.admit(asked, 0, 19));
+    while (bench.step()) {
+    }
+    EXPECT_EQ(bench.of(EventKind::prompt_score).size(), 19u);
 }
 
 TEST(scheduler, a_large_one_waits_and_nobody_overtakes_it) {
@@ -295,6 +347,39 @@ TEST(scheduler, an_answer_ends_with_stop_where_its_constraint_is_complete) {
     for (const Event& event : bench.of(EventKind::finished)) EXPECT_EQ(event.reason, FinishReason::stop);
     EXPECT_EQ(constraint->wrong, 0u);
     EXPECT_EQ(constraint.use_count(), 1) << "who has ended lets go of it";
+}
+
+TEST(scheduler, what_a_constraint_forces_is_guessed_before_all_else) {
+    struct Silent final : Drafter {
+        bool begin(const Newcomer& who) override { return who.how != Speculation::off; }
+        void read(SeqId, std::span<const TokenId>) override {}
+        Guess guess(SeqId, std::span<const TokenId>, std::span<TokenId>) override { return {}; }
+        void end(SeqId, std::span<const TokenId>) override {}
+    } silent;
+    for (const bool off : {false, true}) {
+        Scheduler scheduler(house(100), static_chunk(), &silent);
+        std::vector<Event> events;
+        SequenceRequest asked = request(1, 4, 50);
+        asked.constraint = std::make_shared<CountingConstraint>(9, 100, 100);
+        asked.speculation = off ? Speculation::off : Speculation::automatic;
+        ASSERT_TRUE(scheduler.admit(asked, 0));
+        const StepPlan* plan = scheduler.plan(0, events);
+        ASSERT_TRUE(plan != nullptr && plan->offers.empty()) << "nothing is guessed behind a prompt";
+        StepResult result;
+        result.id = plan->id;
+        result.end = 1;
+        result.items.push_back({SeqId{1}, 4, 0, 1});
+        result.items[0].constraint_at = 1;
+        result.accepted.push_back({TokenId{0}, 0.0F, 0, {}});
+        scheduler.commit(result, 1, events);
+        plan = scheduler.plan(1, events);
+        ASSERT_EQ(plan->offers.size(), off ? 0u : 1u);
+        if (off) continue;
+        EXPECT_EQ(plan->offers[0].match, kForcedMatch);
+        ASSERT_EQ(plan->offers[0].tokens.size(), 6u) << "as far as an end, which is drawn";
+        for (uint32_t i = 0; i < 6; i++) EXPECT_EQ(plan->offers[0].tokens[i], TokenId{i + 1});
+        EXPECT_GT(plan->items[0].drafts, 2u);
+    }
 }
 
 TEST(scheduler, who_is_stuck_ends_so_and_leaves_the_others) {

@@ -28,7 +28,7 @@ SequenceView Sequence::view() const noexcept {
             .last_step = last_step,
             .prompt = prompt,
             .known = known_count(),
-            .computed = computed,
+            .computed = standing == Standing::waiting ? arrived : computed,
             .known_max = known_max,
             .preempted = preempted,
             .score = request.score_prompt};

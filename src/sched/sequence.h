@@ -37,6 +37,7 @@ struct Sequence {
     uint32_t computed = 0;              ///< tokens whose keys and values are in the pages
     uint32_t computed_most = 0;         ///< the furthest `computed` ever was: rows before it are recomputed
     uint32_t cached = 0;                ///< prompt tokens that came from cached pages and were never computed here
+    uint32_t arrived = 0;               ///< until it has started: tokens whose keys and values came along
     uint32_t scored = 1;                ///< prompt tokens [1, scored) have had their score reported
     uint64_t arrival = 0;               ///< rank of admission
     Nanos admitted = 0;

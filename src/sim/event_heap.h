@@ -11,8 +11,9 @@ namespace cadans::sim {
 
 enum class What : uint8_t {
     arrival,    ///< `who`: row of the workload
-    step_end,   ///< the step in flight is done
-    wakeup,     ///< the loop asked to be turned
+    step_end,   ///< the step in flight is done; in a cluster of worker `who`
+    wakeup,     ///< the loop asked to be turned; in a cluster that of worker `who`
+    pulled,     ///< all pages of sequence `who` are with the worker that goes on
     departure,  ///< the asker of request `who` leaves
     reading,    ///< a slow client, request `who`, takes what is there
     draining,   ///< nobody is let in any more

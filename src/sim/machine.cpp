@@ -47,7 +47,7 @@ Fit built_in_fit() {
     cost.prompt_key_ps = 600'000;
     cost.decode_key_ps = 1'000'000;
     cost.logits_ps = 6'000'000'000;
-    return {"built-in: 1B model in 4 bits on two desktop cores", cost};
+    return {"built-in: 1B model in 4 bits on two desktop cores", cost, {}, KvShape{}};
 }
 
 const std::vector<std::string>& policy_names() {

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "flow/step_cost.h"
+#include "sim/link.h"
 #include "sim/simulation.h"
 
 namespace cadans::sim {
@@ -18,6 +19,7 @@ struct Fit {
     std::string name;
     StepCost cost;
     Unsteadiness unsteady = {};
+    std::optional<KvShape> kv = {};  ///< of the model it was fitted with, where that is told
 };
 
 /// The table used without --fit: about Llama-3.2-1B in 4 bits on two cores of a desktop.

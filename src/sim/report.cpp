@@ -41,8 +41,9 @@ std::vector<Nanos> curve_of(const std::vector<Nanos>& ascending) {
 
 bool Reporter::kept(const Fate& fate) const {
     if (fate.outcome != metrics::Outcome::length && fate.outcome != metrics::Outcome::stop) return false;
-    const Nanos first_word =
-        promise_.ttft.value_or(promise_.multiple * isolated_prefill(cost_, workload_.arrivals[fate.row].prompt));
+    const Nanos multiple = promise_.multiple * isolated_prefill(cost_, workload_.arrivals[fate.row].prompt);
+    const Nanos first_word = promise_.ttft.value_or(
+        promise_.ttft_scale == 1 ? multiple : static_cast<Nanos>(static_cast<double>(multiple) * promise_.ttft_scale));
     return fate.ttft.value_or(0) <= first_word && fate.per_token.value_or(0) <= promise_.gap;
 }
 

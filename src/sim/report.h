@@ -19,7 +19,8 @@ struct Promise {
     Nanos gap = 0;              ///< between two words; mean time per output token for goodput
     std::optional<Nanos> ttft;  ///< first word; absent: `multiple` of its own isolated prefill
     uint32_t multiple = 5;
-    Nanos stall = 0;  ///< a longer gap is a stall
+    Nanos stall = 0;        ///< a longer gap is a stall
+    double ttft_scale = 1;  ///< times that multiple, where a promise is tried more or less tightly
 };
 
 /// Time to first token of a request that has the machine to itself, by the cost: its prompt in large steps.

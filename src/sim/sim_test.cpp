@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <fstream>
 #include <set>
 
 #include "sim/capacity.h"
@@ -11,24 +9,11 @@
 #include "sim/machine.h"
 #include "sim/plot.h"
 #include "sim/report.h"
+#include "sim/testing/scratch.h"
 #include "sim/trace_reader.h"
 
 namespace cadans::sim {
 namespace {
-
-/// A file of the test's own, gone with it.
-class Scratch {
-  public:
-    explicit Scratch(const std::string& content, const std::string& name = "trace")
-        : path_(testing::TempDir() + std::to_string(::getpid()) + "-" + name) {
-        std::ofstream(path_, std::ios::binary) << content;
-    }
-    ~Scratch() { std::remove(path_.c_str()); }
-    const std::string& path() const { return path_; }
-
-  private:
-    std::string path_;
-};
 
 std::string excerpt(const std::string& name) { return std::string(CADANS_SIM_EXCERPTS) + "/" + name; }
 

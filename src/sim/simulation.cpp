@@ -6,6 +6,37 @@
 
 namespace cadans::sim {
 
+Fate fate_of(uint32_t row, metrics::RequestRecord& record, metrics::Outcome outcome, Nanos now) {
+    record.done(outcome, now);
+    const metrics::Figures figures = metrics::figures_of(record);
+    check(figures.receipt.total() == figures.total_ns, "a receipt sums to the total");
+    Fate fate;
+    fate.row = row;
+    fate.outcome = outcome;
+    fate.at = record.accepted();
+    fate.queue = figures.queue_ns;
+    fate.ttft = figures.ttft_ns;
+    fate.per_token = figures.per_output_token_ns;
+    fate.done = now;
+    fate.output = figures.output_tokens;
+    fate.cached = figures.cached_tokens;
+    fate.preemptions = figures.preemptions;
+    for (const metrics::Interval& span : record.transfers()) fate.transfer += span.end - span.begin;
+    return fate;
+}
+
+SequenceRequest request_of(const Workload& workload, uint32_t row, SeqId seq) {
+    const Arrival& one = workload.arrivals[row];
+    SequenceRequest request;
+    request.seq = seq;
+    request.request = RequestId{row};
+    request.prompt = workload.prompt_of(row);
+    request.max_new_tokens = one.output;
+    request.priority = one.priority;
+    request.scope = one.scope;
+    return request;
+}
+
 /// One request inside: what the door of a server would hold for it.
 struct Simulation::Flight {
     Flight(uint32_t row_, RequestId request, Nanos at) : row(row_), record(request, at) {}
@@ -52,17 +83,10 @@ void Simulation::arrive(uint32_t row) {
     flight->record.parsed(now_);
     auto place = inbox_.reserve(1, now_);
     if (!place) return end(*flight, metrics::Outcome::refused);
-    SequenceRequest request;
-    request.seq = seq;
-    request.request = RequestId{row};
-    request.prompt = workload_.prompt_of(row);
-    request.max_new_tokens = one.output;
-    request.priority = one.priority;
-    request.scope = one.scope;
     flight->place = *std::move(place);
     flight->record.tokenized(now_);
     flight->record.queued(seq, one.prompt, true, now_);
-    if (!inbox_.submit(flight->place, std::move(request))) return end(*flight, metrics::Outcome::refused);
+    if (!inbox_.submit(flight->place, request_of(workload_, row, seq))) return end(*flight, metrics::Outcome::refused);
     flights_.resize(index(seq) + 1);
     flights_[index(seq)] = std::move(flight);
 }
@@ -108,20 +132,7 @@ void Simulation::tell(Flight& flight, const Event& event) {
 }
 
 void Simulation::end(Flight& flight, metrics::Outcome outcome) {
-    flight.record.done(outcome, now_);
-    const metrics::Figures figures = metrics::figures_of(flight.record);
-    check(figures.receipt.total() == figures.total_ns, "a receipt sums to the total");
-    Fate fate;
-    fate.row = flight.row;
-    fate.outcome = outcome;
-    fate.at = flight.record.accepted();
-    fate.queue = figures.queue_ns;
-    fate.ttft = figures.ttft_ns;
-    fate.per_token = figures.per_output_token_ns;
-    fate.done = now_;
-    fate.output = figures.output_tokens;
-    fate.cached = figures.cached_tokens;
-    fate.preemptions = figures.preemptions;
+    const Fate fate = fate_of(flight.row, flight.record, outcome, now_);
     if (!on_end_(fate, flight.record.flush_gaps())) stopped_ = true;
 }
 

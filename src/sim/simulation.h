@@ -9,6 +9,7 @@
 
 #include "flow/step_cost.h"
 #include "metrics/figures.h"
+#include "metrics/request_record.h"
 #include "runtime/loop.h"
 #include "sched/scheduler.h"
 #include "sim/event_heap.h"
@@ -39,7 +40,14 @@ struct Fate {
     uint32_t output = 0;
     uint32_t cached = 0;
     uint32_t preemptions = 0;
+    Nanos transfer = 0;  ///< with its prompt read, waiting for its pages to be where it goes on
 };
+
+/// The fate of a request that has just ended. The record's receipt sums to its total, or the process stops.
+Fate fate_of(uint32_t row, metrics::RequestRecord& record, metrics::Outcome outcome, Nanos now);
+
+/// What the scheduler is asked for that row, under that number.
+SequenceRequest request_of(const Workload& workload, uint32_t row, SeqId seq);
 
 /// One run. Thread rule: one thread. The same workload and machine give the same fates.
 class Simulation {

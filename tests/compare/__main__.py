@@ -4,10 +4,11 @@
         --bench  'LABEL: PROGRAM FLAGS'     a program with llama-bench's options; -m, -t, -p, -n, -r, -o are added
         --server 'LABEL: PROGRAM FLAGS'     a server; {model}, {port}, {threads}, {context} and {slots} are filled in
         --node                              node-llama-cpp, as tools/setup test installs it
-        [--rows prefill,decode,...] [--pairs 11] [--threads N] [--small] [--out docs/performance/peers]
+        [--rows prefill,decode,...] [--pairs 11] [--threads N] [--small] [--resume] [--out docs/performance/peers]
 
 The same label on a bench and a server is one peer. Ours is measured as the peer is: bench beside bench, server beside
-server. Every run is kept in OUT.json while it goes on; OUT.md is the table. Nothing else should run meanwhile.
+server. Every run is kept in OUT.json while it goes on; OUT.md is the table. The whole takes hours: Ctrl-C ends it, and --resume goes
+on with what OUT.json lacks; each line says of which commit it is. Nothing else should run meanwhile.
 """
 import argparse
 import os
@@ -34,6 +35,7 @@ def arguments(words):
     parser.add_argument("--pairs", type=int, default=11)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--small", action="store_true", help="less of everything, to see that it works")
+    parser.add_argument("--resume", action="store_true", help="keep the lines that OUT.json has of this kind of machine, measure the others")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs" / "performance" / "peers")
     given = parser.parse_args(words)
     unknown = [name for name in given.rows.split(",") if name not in ROWS]
@@ -80,7 +82,7 @@ class Comparison:
     def row(self, model, row, label, sides):
         side = next((each for each in sides if each.offers(row)), None)
         if side is None:
-            return self.report.line(model.stem, row, label, None, "its programs do not offer it", [])
+            return self.report.line(model.stem, row, label, None, "its programs do not offer it", [], self.given.pairs)
         ours, pairs, probes, why = self.ours(row, side), [], [self.bench.probe(model, self.given.threads)], "no pair was settled"
         try:
             if row.kind in ("start", "memory"):   # what a first start of all keeps is not to be counted
@@ -96,7 +98,7 @@ class Comparison:
             why = str(failed)
             print(f"compare: {why}", file=sys.stderr)
         self.report.version(label, side.version())
-        self.report.line(model.stem, row, label, judge(pairs, row.more_is_better), why.replace("|", "/").replace("\n", " ")[:200], probes)
+        self.report.line(model.stem, row, label, judge(pairs, row.more_is_better), why.replace("|", "/").replace("\n", " ")[:200], probes, self.given.pairs)
 
     def once(self, model, row, name, side, number):
         began = time.strftime("%H:%M:%S")
@@ -109,17 +111,22 @@ class Comparison:
 def main(words):
     given = arguments(words)
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    report = Report(given.out, given.threads, shlex.join(["tools/compare_peers", *words]))
     try:
+        report = Report(given.out, given.threads, shlex.join(["tools/compare_peers", *words]), given.resume)
         peers, comparison = peers_of(given), Comparison(given, report)
         report.version("ours", comparison.bench.version())
         for model in given.model:
             for name in given.rows.split(","):
                 for label, sides in peers.items():
+                    if given.resume and report.has(model.stem, name, label, given.pairs):
+                        continue
                     comparison.row(model, small(ROWS[name]) if given.small else ROWS[name], label, sides)
-    except Failed as failed:
+    except (Failed, ValueError) as failed:
         print(f"compare: {failed}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("\ncompare: interrupted; --resume goes on from here", file=sys.stderr)
+        return 130
     print(report.text())
     return 0
 

@@ -111,6 +111,19 @@ def test_a_table_shows_ratio_spread_and_commands_and_every_run_is_kept(tmp_path)
     assert kept["machine"] and kept["versions"]["fake"] == "build 7 (abc)"
 
 
+def test_what_was_measured_is_kept_on_the_same_kind_of_machine(tmp_path):
+    out = compared(tmp_path, ROWS["decode"], [30e9, 30e9, 30e9], 2)
+    again = Report(out, 2, "another command", resume=True)
+    assert again.has("model", "decode", "fake", 2) and not again.has("model", "decode", "fake", 3) and not again.has("model", "prefill", "fake", 2)
+    assert "| decode, one stream | fake | 1.25 |" in again.text() and "`another command`" in again.text() and "`command`" in again.text()
+    again.line("model", ROWS["decode"], "fake", None, "why", [], 2)
+    assert [line["why"] for line in again.lines] == ["why"] and len(again.runs) == 4, "a line measured again takes the place of the old one"
+    assert not again.has("model", "decode", "fake", 2), "what came to nothing is tried again"
+    with pytest.raises(ValueError, match="threads 2, this is 3"):
+        Report(out, 3, "command", resume=True)
+    assert Report(out, 3, "command").lines == []
+
+
 def test_a_row_that_nobody_offers_says_so(tmp_path):
     text = compared(tmp_path, ROWS["streams"], [1], 1).with_suffix(".md").read_text()
     assert "| decode, 8 streams together | fake | its programs do not offer it |" in text

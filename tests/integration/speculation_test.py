@@ -3,6 +3,7 @@ import concurrent.futures
 import json
 import random
 
+import jsonschema
 import models
 import pytest
 from server import Server, run
@@ -96,6 +97,27 @@ def test_a_form_is_kept_to_the_byte(server):
         answers = [ask(server, body, each) for each in ["off", *DRAFTERS]]
         assert all(len(json.loads(answer["choices"][0]["text"])["a"]) == 8 for answer in answers)
         assert all(answer["choices"] == answers[0]["choices"] for answer in answers)
+
+
+BOOK = {"type": "object", "properties": {"title": {"type": "string", "maxLength": 20}, "publisher_name": {"enum": ["Penguin", "Oxford"]},
+                                         "publication_year": {"type": "integer", "minimum": 1900, "maximum": 2030},
+                                         "is_available_online": {"type": "boolean"}},
+        "required": ["title", "publisher_name", "publication_year", "is_available_online"], "additionalProperties": False}
+
+
+@pytest.mark.real_model
+def test_what_a_form_forces_is_guessed(smollm2):
+    """Names that stand nowhere before: only the schema can tell what comes."""
+    accepted = 0
+    for seed in range(4):
+        body = {"messages": [{"role": "user", "content": "Describe a book as JSON."}], "max_tokens": 200, "temperature": 0.7, "seed": seed,
+                "response_format": {"type": "json_schema", "json_schema": {"name": "book", "strict": True, "schema": BOOK}}}
+        plain, guessed = (smollm2.ok("/v1/chat/completions", {**body, "speculate": how}) for how in ("off", "auto"))
+        assert plain["choices"] == guessed["choices"]
+        if plain["choices"][0]["finish_reason"] == "stop":
+            jsonschema.validate(json.loads(plain["choices"][0]["message"]["content"]), BOOK)
+        accepted += counts(guessed)[1]
+    assert accepted >= 30, "a good third of such an answer is forced"
 
 
 def test_a_stream_has_the_same_text_and_its_gaps_are_counted_by_flush_and_by_token(server):

@@ -21,11 +21,17 @@ MESSAGES = [{"role": "user", "content": "How is the weather, and put the light o
 STYLES = ["hermes", "llama3", "mistral", "mistral_args", "gpt_oss", "function_gemma", "gemma4", "none"]
 ONE_CALL = ("llama3", "gpt_oss")   # styles with one call an answer
 SEEDS = range(6)
+# Whose random weights call more than once, or call at all instead of thinking without an end; else the first.
+WEIGHTS = {"hermes": 2, "mistral_args": 3, "gpt_oss": 2, "function_gemma": 3, "gemma4": 6}
+
+
+def serve(style, context):
+    return Server(models.tiny("llama3", "q8_0", untied=True, seed=WEIGHTS.get(style, 1)), "--context", context, "--chat-template", TEMPLATES / f"{style}.jinja")
 
 
 @pytest.fixture(scope="module", params=STYLES)
 def server(request):
-    with Server(models.tiny("llama3", "q8_0", untied=True), "--context", 2048, "--chat-template", TEMPLATES / f"{request.param}.jinja") as started:
+    with serve(request.param, 2048) as started:
         started.style = request.param
         yield started
 
@@ -210,7 +216,9 @@ def test_the_ollama_client_holds_a_conversation(server, stream):
     import ollama
     client = ollama.Client(host=server.url)
     talked = 0
-    for seed in range(4):
+    for seed in range(16):   # a string of random weights seldom ends, and this client's schemas have no longest
+        if talked >= 3:
+            break
         messages = [{"role": "user", "content": "How is the weather, and put the light on"}]
         for turn in range(2):
             asked = ollama._types.ChatRequest(model="default", messages=messages, tools=TOOLS, options={"seed": seed * 10 + turn, "temperature": 1, "num_predict": 300}, stream=stream)

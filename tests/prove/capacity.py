@@ -3,16 +3,21 @@
 The rule: the 99th percentile of all gaps is within the SLO and the median wait before the first row within 2 s.  The SLO is 5 x
 (strict) and 25 x (relaxed) the isolated decode step.  In the simulator: three traces under the built-in table of a 1B model on two
 cores, the first rows of each.  On the real server, at small scale: SmolLM2 under Poisson arrivals of prompts and answers of the first of
-these traces, each a quarter as long, the rate found by bisection; a rate keeps the rule if it does so in a run of its own.  Sarathi-Serve
+these traces, each a quarter as long, the rate found by bisection; a rate keeps the rule if it does so in a run of its own. So few requests
+are over before their waits have grown, so there the wait that three quarters stay within is held to 2 s, and what counts is how many
+were served a second until the last had ended, which no rate of arrival raises above what the machine can do; and cadence, which promises
+the 99th percentile within 1.15 x its gap, is asked for a gap that much below the SLO.  Sarathi-Serve
 publishes 2.6 to 5.6 times the capacity of prefill-first schedulers (OSDI 2024).  The figures are ratios to report; what must hold is
 that no baseline serves more than cadence, as near as rates are known.
 """
+import concurrent.futures
 import csv
 import itertools
 import json
 import os
 import pathlib
 import tempfile
+import time
 
 import models
 from prove.open_loop import play, quantile
@@ -22,10 +27,12 @@ TRACES = pathlib.Path(os.environ.get("CADANS_TRACES", ROOT.parent / "shared" / "
 NAMES = {"conversation": "AzureLLMInferenceTrace_conv.csv", "code": "AzureLLMInferenceTrace_code.csv",
          "arXiv": "arxiv_summarization_stats_llama2_tokenizer_filtered_v2.csv"}
 POLICIES = ["cadence", "prefill-first", "static-chunk"]
-WAIT = 2.0            # seconds, median
-ROWS = 4000           # of each trace, for the simulator
+WAIT = 2.0            # seconds
+PROMISED = 1.15       # the 99th percentile of cadence's gaps, over the gap that it is asked for
+ROWS = 2500           # of each trace, for the simulator
 REQUESTS = int(os.environ.get("CADANS_CAPACITY_REQUESTS", "40"))
 GRAIN = 1.2           # the bisection ends when the bounds are this near
+FIRST_RATE = 1.0      # of arrival
 
 
 def first_rows(file, folder):
@@ -36,17 +43,23 @@ def first_rows(file, folder):
     return part
 
 
-def simulated(evidence, slo):
-    with tempfile.TemporaryDirectory() as folder:
-        for name, file in NAMES.items():
-            done = run("simulate", "--trace", first_rows(file, folder), "--rate", 0.02, "--capacity", "--slo", slo, "--policy", ",".join(POLICIES),
-                       "--json", timeout=3600)
-            evidence.require(done.returncode == 0, f"{name}: {done.stderr[-200:]}")
-            rates = {record["policy"]: record["capacity_rps"] for record in json.loads(done.stdout)}
-            evidence.require(None not in rates.values(), f"{name}: no rate breaks the rule")   # then there is nothing to compare
-            if None in rates.values():
-                continue
-            compare(evidence, f"simulated, {name}, {slo}", rates)
+def simulated(evidence):
+    """On all cores, for nothing here is timed."""
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        parts = {name: first_rows(file, folder) for name, file in NAMES.items()}
+
+        def rates_of(job):
+            slo, name = job
+            done = run("simulate", "--trace", parts[name], "--rate", 0.02, "--capacity", "--slo", slo, "--policy", ",".join(POLICIES), "--json", timeout=3600)
+            assert done.returncode == 0, f"{name}: {done.stderr[-200:]}"
+            return {record["policy"]: record["capacity_rps"] for record in json.loads(done.stdout)}
+
+        jobs = list(itertools.product(("strict", "relaxed"), NAMES))
+        for (slo, name), rates in zip(jobs, pool.map(rates_of, jobs)):
+            if None in rates.values():   # then there is nothing to compare
+                evidence.require(False, f"{name}: no rate breaks the rule")
+            else:
+                compare(evidence, f"simulated, {name}, {slo}", rates)
 
 
 def compare(evidence, label, rates, grain=1.0):
@@ -63,28 +76,31 @@ def small_sizes():
     return [(min(1900, max(8, int(r["ContextTokens"]) // 4)), max(2, int(r["GeneratedTokens"]) // 4)) for r in rows]
 
 
-def keeps(server, sizes, rate, slo):
+def served(server, sizes, rate, slo):
+    """Requests a second until the last had ended; 0 where the rule was not kept."""
+    begin = time.perf_counter()
     seen = play(server, sizes, rate, seed=5)
+    taken = time.perf_counter() - begin
     assert not seen.failures, seen.failures[:3]
-    return quantile(seen.gaps, 0.99) <= slo and quantile(seen.waits, 0.5) <= WAIT
+    return len(sizes) / taken if quantile(seen.gaps, 0.99) <= slo and quantile(seen.waits, 0.75) <= WAIT else 0.0
 
 
-def largest_rate(server, sizes, slo, guess):
-    low, high, rate = 0.0, 0.0, guess
-    while not (low and high):
-        if keeps(server, sizes, rate, slo):
-            low, rate = rate, rate * 2
+def most_served(server, sizes, slo):
+    """Rates of arrival are doubled while more is served, and searched between the last that kept the rule and the first that did not."""
+    low, high, best, rate = 0.0, 0.0, 0.0, FIRST_RATE
+    while not high:
+        now = served(server, sizes, rate, slo)
+        if now and now < GRAIN * best:   # the machine is full, and still keeps the rule
+            return max(now, best)
+        if now:
+            low, best, rate = rate, now, rate * 2
         else:
-            high, rate = rate, rate / 2
-        if high and high < 0.1:
-            return 0.0
-    while high / low > GRAIN:
+            high = rate
+    while low and high / low > GRAIN:
         middle = (low * high) ** 0.5
-        if keeps(server, sizes, middle, slo):
-            low = middle
-        else:
-            high = middle
-    return low
+        now = served(server, sizes, middle, slo)
+        low, high, best = (middle, high, max(best, now)) if now else (low, middle, best)
+    return best
 
 
 def real(evidence):
@@ -98,11 +114,11 @@ def real(evidence):
         for policy in POLICIES:
             flags = ["--policy", policy, "--context", 2048, "--queue", 1024, "--prefix-cache", "off"]
             if policy == "cadence":
-                flags += ["--gap-ms", max(1, int(times * step * 1e3))]
+                flags += ["--gap-ms", max(1, int(times * step * 1e3 / PROMISED))]
             if policy == "static-chunk":
                 flags += ["--prefill-chunk", budget(model, times * step)]
             with Server(model, "--speculate", "off", *flags) as server:
-                rates[policy] = largest_rate(server, sizes, times * step, rates.get("cadence") or 1.0)
+                rates[policy] = most_served(server, sizes, times * step)
         compare(evidence, f"real, SmolLM2, conversation, {slo}", rates, GRAIN)
 
 
@@ -116,6 +132,5 @@ def budget(model, slo):
 
 
 def prove(evidence):
-    for slo in ("strict", "relaxed"):
-        simulated(evidence, slo)
     real(evidence)
+    simulated(evidence)

@@ -4,7 +4,7 @@ Each engine compiles every schema and then makes masks along random answers of i
 build/release/src/grammar/grammar_bench, the peers are called from Python (a call costs a microsecond or two there). What an
 engine refuses is counted; whether it keeps what it does not refuse is the validator's to say: of each engine's whole answers,
 those that PyPI's jsonschema rejects. A peer that is not installed is left out with a line that says so:
-    pip install xgrammar llguidance
+    pip install xgrammar llguidance     (xgrammar asks for torch at its import, and this script uses none of it)
 CADANS_SMALL=1 takes few schemas, to try the script; its page is not evidence.
 """
 import json
@@ -52,7 +52,7 @@ class XGrammar:
         self.library, self.size = xgrammar, len(tokens)
         info = xgrammar.TokenizerInfo(tokens, vocab_type=xgrammar.VocabType.RAW, vocab_size=len(tokens), stop_token_ids=[end])
         self.compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
-        self.bits = xgrammar.allocate_token_bitmask(1, len(tokens))
+        self.bits = np.full((1, (len(tokens) + 31) // 32), -1, np.int32)
 
     def compile(self, schema):
         return self.compiler.compile_json_schema(json.dumps(schema))
@@ -64,7 +64,7 @@ class XGrammar:
         matcher.fill_next_token_bitmask(self.bits)
 
     def allowed(self, matcher):
-        return np.unpackbits(self.bits.numpy().view(np.uint8), bitorder="little")[:self.size].nonzero()[0]
+        return np.unpackbits(self.bits[0].view(np.uint8), bitorder="little")[:self.size].nonzero()[0]
 
     def take(self, matcher, token):
         return matcher.accept_token(int(token))

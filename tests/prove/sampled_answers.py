@@ -1,8 +1,8 @@
 """20,000 answers drawn at temperature 1 under schemas: none fails an independent validator.
 
-Models with random weights are asked for answers under every schema of tests/grammar/schemas.json, many at once, each with a
-seed of its own, and PyPI's jsonschema judges each complete answer, formats included. An answer that its number of tokens cuts
-is counted and not judged; a model with random weights closes few of its strings. make test: 1,000 answers.
+Models with random weights and real ones are asked for answers under every schema of tests/grammar/schemas.json, many at once,
+each with a seed of its own, and PyPI's jsonschema judges each complete answer, formats included. An answer that its number of
+tokens cuts is counted and not judged; a model with random weights closes few of its strings. make test: 1,000 answers.
 """
 import collections
 import concurrent.futures
@@ -47,13 +47,21 @@ def answers(server, count, seed, choices=4):
     return judged, cut, failed
 
 
+def served():
+    """(label, file, complete answers looked for) of each model."""
+    for family, weight_type in [("llama3", "q4_0"), ("qwen3", "q8_0"), ("gemma3", "q4_k"), ("llama", "f32")]:
+        yield f"random weights, {family} {weight_type}", models.tiny(family, weight_type, untied=True), 4500
+    for name in ("smollm2", "gemma3"):
+        yield f"real weights, {name}", models.real(name), 1500
+
+
 def prove(evidence):
     total = collections.Counter()
-    for number, (family, weight_type) in enumerate([("llama3", "q4_0"), ("qwen3", "q8_0"), ("gemma3", "q4_k"), ("llama", "f32")]):
-        with Server(models.tiny(family, weight_type, untied=True), "--context", 512, "--queue", 256) as server:
-            judged, cut, failed = answers(server, 5000, number + 1)
+    for number, (label, path, count) in enumerate(served()):
+        with Server(path, "--context", 512, "--queue", 256) as server:
+            judged, cut, failed = answers(server, count, number + 1)
             total += judged
-            evidence.row(f"{family} {weight_type}", answers=sum(judged.values()), schemas=len(judged), fail=len(failed), cut=cut)
+            evidence.row(label, answers=sum(judged.values()), schemas=len(judged), fail=len(failed), cut=cut)
             for each in failed[:5]:
                 evidence.require(False, each)
     evidence.row("together", answers=sum(total.values()), schemas=len(total))

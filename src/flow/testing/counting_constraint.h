@@ -30,6 +30,12 @@ class CountingConstraint final : public Constraint {
         return at + 1;
     }
     bool complete(ConstraintState at) override { return at == length_; }
+    uint32_t forced(ConstraintState at, std::span<TokenId> out) noexcept override {
+        uint32_t count = 0;
+        if (classes_ < vocab_) return 0;
+        for (; count < out.size() && at + count < length_; count++) out[count] = TokenId{(at + count) % classes_};
+        return count;
+    }
 
     uint32_t asked = 0;  ///< masks
     uint32_t wrong = 0;  ///< tokens that it had not allowed

@@ -1,6 +1,8 @@
 #include "serve/forms/answer_grammar.h"
 
 #include <algorithm>
+#include <array>
+#include <new>
 
 #include "base/check.h"
 
@@ -20,6 +22,23 @@ ConstraintState AnswerGrammar::after(ConstraintState at, TokenId token) {
     grammar::Matcher matcher(stacks_, at);
     check(matcher.accept(tokens_->bytes(token)), "a token is drawn only where the grammar allows it");
     return matcher.at();
+}
+
+uint32_t AnswerGrammar::forced(ConstraintState at, std::span<TokenId> out) noexcept {
+    try {
+        std::array<char, kForcedBytes> buffer;
+        std::string_view rest = grammar::Matcher(stacks_, at).forced(buffer);
+        uint32_t count = 0;
+        while (count < out.size() && !rest.empty()) {
+            const std::optional<TokenId> token = tokens_->trie().longest(rest);
+            if (!token) break;
+            out[count++] = *token;
+            rest.remove_prefix(tokens_->bytes(*token).size());
+        }
+        return count;
+    } catch (const std::bad_alloc&) {  // whoever draws here finds out
+        return 0;
+    }
 }
 
 bool AnswerGrammar::complete(ConstraintState at) { return grammar::Matcher(stacks_, at).must_end(); }

@@ -35,6 +35,8 @@ class AnswerGrammar final : public Constraint {
     bool allowed(ConstraintState at, std::span<uint64_t> bits) override;
     ConstraintState after(ConstraintState at, TokenId token) override;
     bool complete(ConstraintState at) override;
+    /// Spelled as a tokenizer mostly would: the longest token first.
+    uint32_t forced(ConstraintState at, std::span<TokenId> out) noexcept override;
 
     /// The text that has a form may begin with white space, so that none in front of it is anything else.
     bool spaced() const noexcept { return spaced_; }
@@ -46,6 +48,7 @@ class AnswerGrammar final : public Constraint {
     bool worn() const noexcept { return bytes() > kWornBytes; }
 
   private:
+    static constexpr size_t kForcedBytes = 64;  ///< that are guessed ahead
     static constexpr size_t kWornBytes = size_t{64} << 20;
 
     std::shared_ptr<GrammarTokens> tokens_;

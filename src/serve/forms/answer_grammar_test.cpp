@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "base/random.h"
 #include "grammar/gbnf.h"
 #include "serve/forms/grammar_shelf.h"
@@ -100,6 +102,29 @@ TEST(answer_grammar, the_end_comes_only_where_the_text_may_end) {
         at = constraint->after(at, *vocabulary.find("a"));
     }
     EXPECT_TRUE(constraint->complete(at));
+}
+
+TEST(answer_grammar, what_must_come_is_told_in_tokens_and_nothing_where_there_is_a_choice) {
+    const text::Vocabulary vocabulary = vocabulary_of(text::small_bpe());
+    GrammarShelf shelf(vocabulary, std::nullopt);
+    const auto constraint = made(shelf, {.kind = Kind::regex, .source = "(hello he|x)(\xC3\xA9|y)", .field = "regex"});
+    std::array<TokenId, 15> out;
+    EXPECT_EQ(constraint->forced(constraint->start(), out), 0u);
+    const ConstraintState inside = constraint->after(constraint->start(), *vocabulary.find("h"));
+    const uint32_t count = constraint->forced(inside, out);
+    ASSERT_GT(count, 1u);
+    std::string spelled;
+    ConstraintState at = inside;
+    std::vector<uint64_t> bits((vocabulary.size() + 63) / 64);
+    for (const TokenId token : std::span(out).first(count)) {
+        ASSERT_TRUE(constraint->allowed(at, bits) && (bits[index(token) / 64] >> (index(token) % 64) & 1) != 0);
+        spelled += vocabulary.bytes(token);
+        at = constraint->after(at, token);
+    }
+    EXPECT_EQ(spelled, "ello he");
+    EXPECT_EQ(constraint->forced(inside, std::span(out).first(1)), 1u);
+    const ConstraintState done = constraint->after(at, *vocabulary.find("y"));
+    EXPECT_EQ(constraint->forced(done, out), 0u) << "the end is no text";
 }
 
 TEST(answer_grammar, thinking_comes_first_and_the_form_behind_it) {
@@ -275,16 +300,30 @@ TEST(answer_grammar, an_answer_that_needs_too_much_memory_fails_and_no_other) {
     EXPECT_TRUE(short_answer());
 }
 
-TEST(answer_grammar, a_vocabulary_that_cannot_write_every_byte_is_refused_in_words) {
+TEST(answer_grammar, a_vocabulary_that_cannot_write_every_byte_writes_what_it_can) {
+    text::VocabularyData data = text::small_bpe();
+    for (const unsigned byte : {0x04, 0xF1, 0x62}) data.token_types[byte] = 5;  // unused
+    const text::Vocabulary vocabulary = vocabulary_of(std::move(data));
+    GrammarShelf shelf(vocabulary, std::nullopt);
+    const auto constraint = made(shelf, {.kind = Kind::json_object, .field = "response_format"});
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        const Drawn drawn = draw(*constraint, vocabulary, seed, 100);
+        EXPECT_EQ(drawn.text.find('b'), std::string::npos) << drawn.text;
+    }
+    const auto choice = made(shelf, {.kind = Kind::choice, .choices = {"abe", "axe"}, .field = "f"});
+    for (uint64_t seed = 0; seed < 10; seed++) EXPECT_EQ(draw(*choice, vocabulary, seed).text, "axe");
+}
+
+TEST(answer_grammar, a_form_that_a_vocabulary_cannot_write_is_refused_in_words) {
     text::VocabularyData data = text::small_bpe();
     data.token_types['{'] = 5;  // unused
     const text::Vocabulary vocabulary = vocabulary_of(std::move(data));
     GrammarShelf shelf(vocabulary, std::nullopt);
     const auto got = shelf.get({.kind = Kind::json_object, .field = "response_format"}, {}, Lead::none);
     ASSERT_FALSE(got.has_value());
-    EXPECT_EQ(got.error().code, ErrorCode::unsupported);
+    EXPECT_EQ(got.error().code, ErrorCode::bad_input);
     EXPECT_EQ(got.error().where, "response_format");
-    EXPECT_NE(got.error().message.find("123"), std::string::npos) << got.error().message;
+    EXPECT_NE(got.error().message.find("vocabulary"), std::string::npos) << got.error().message;
 }
 
 TEST(answer_grammar, refusals_name_field_and_place) {

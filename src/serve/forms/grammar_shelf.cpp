@@ -88,10 +88,10 @@ bool begins_anyhow(const TextForm& form) {
 }
 
 /// By itself, so that errors of grammars name lines.
-Result<grammar::Grammar> compile_alone(const TextForm& form) {
-    if (form.kind == TextForm::Kind::gbnf) return grammar::gbnf_grammar(form.source);
-    if (form.kind == TextForm::Kind::lark) return grammar::lark_grammar(form.source);
-    Rules rules;
+Result<grammar::Grammar> compile_alone(const TextForm& form, const grammar::Limits& limits) {
+    if (form.kind == TextForm::Kind::gbnf) return grammar::gbnf_grammar(form.source, limits);
+    if (form.kind == TextForm::Kind::lark) return grammar::lark_grammar(form.source, limits);
+    Rules rules(limits);
     Result<RuleId> text = add_form(rules, form);
     if (!text) return std::move(text).error();
     return rules.compile(*text);
@@ -213,9 +213,10 @@ Result<GrammarShelf::Compiled> GrammarShelf::compile(const TextForm& form, const
     compiled_++;
     const bool calls = tools.choice != ToolChoice::none;
     const bool alone = !calls && lead == Lead::none;
+    const grammar::Limits limits{.alphabet = tokens_->alphabet()};
     bool spaced = false;
     if (begins_anyhow(form)) {
-        Result<grammar::Grammar> by_itself = compile_alone(form);
+        Result<grammar::Grammar> by_itself = compile_alone(form, limits);
         if (!by_itself) return std::move(by_itself).error();
         if (alone) return Compiled{*std::move(by_itself), false};
         spaced = lead != Lead::none && begins_with_space(*by_itself);
@@ -224,7 +225,7 @@ Result<GrammarShelf::Compiled> GrammarShelf::compile(const TextForm& form, const
             return unsupported("with tools that may be called, no text may begin as a call does, with " +
                                std::string(mark_of(calls_)));
     }
-    Rules rules;
+    Rules rules(limits);
     std::optional<RuleId> text;
     if (form.kind != TextForm::Kind::any) {
         Result<RuleId> added = add_form(rules, form);

@@ -1,8 +1,6 @@
 #include "serve/forms/grammar_tokens.h"
 
 #include <algorithm>
-#include <array>
-#include <string>
 
 namespace cadans::serve {
 
@@ -12,31 +10,30 @@ bool stands_for_text(const text::Vocabulary& vocabulary, TokenId id) {
     return !vocabulary.is_control(id) && !vocabulary.is_padding(id) && !vocabulary.ends_generation(id);
 }
 
-/// Bytes that no text in UTF-8 has.
-bool is_in_text(unsigned byte) { return byte != 0xC0 && byte != 0xC1 && byte <= 0xF4; }
-
 }  // namespace
 
 Result<std::shared_ptr<GrammarTokens>> GrammarTokens::make(const text::Vocabulary& vocabulary,
                                                            std::span<const TokenId> marks) {
     std::vector<bool> is_text(vocabulary.size());
     std::vector<std::string_view> bytes(vocabulary.size());
-    std::array<bool, 256> written{};
+    grammar::Alphabet alphabet;
     for (uint32_t i = 0; i < vocabulary.size(); ++i) {
         const TokenId id{i};
         const bool mark = std::find(marks.begin(), marks.end(), id) != marks.end() && !vocabulary.ends_generation(id);
         is_text[i] = mark || stands_for_text(vocabulary, id);
         if (!is_text[i]) continue;
         bytes[i] = vocabulary.bytes(id);
-        if (bytes[i].size() == 1) written[static_cast<uint8_t>(bytes[i][0])] = true;
+        if (bytes[i].size() == 1) alphabet.set(static_cast<uint8_t>(bytes[i][0]));
     }
-    for (unsigned byte = 0; byte < 256; ++byte)
-        if (is_in_text(byte) && !written[byte])
-            return unsupported("this model cannot be held to a grammar: its vocabulary has no token for byte " +
-                               std::to_string(byte));
+    for (size_t i = 0; i < bytes.size(); ++i) {
+        if (std::ranges::all_of(bytes[i], [&](char byte) { return alphabet[static_cast<uint8_t>(byte)]; })) continue;
+        is_text[i] = false;
+        bytes[i] = {};
+    }
     Result<grammar::TokenTrie> trie = grammar::TokenTrie::make(bytes, vocabulary.end_of_generation());
     if (!trie) return std::move(trie).error();
-    return std::shared_ptr<GrammarTokens>(new GrammarTokens(vocabulary, std::move(is_text), *std::move(trie)));
+    return std::shared_ptr<GrammarTokens>(
+        new GrammarTokens(vocabulary, std::move(is_text), alphabet, *std::move(trie)));
 }
 
 }  // namespace cadans::serve
