@@ -237,8 +237,9 @@ TEST_P(Verify, a_model_drafts_with_the_noise_of_the_position_and_changes_no_bit)
                 const Answer drafted = draw_with_model(rig, asked(rig, params), seed);
                 expect_same(plain, drafted, same ? "its own weights" : "fewer layers");
                 EXPECT_GT(drafted.drafted, 10u);
-                if (same)
+                if (same) {
                     EXPECT_EQ(drafted.accepted, drafted.drafted) << "equal logits and equal noise draw equal tokens";
+                }
             }
         }
     }

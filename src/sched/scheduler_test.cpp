@@ -351,7 +351,7 @@ TEST(scheduler, an_answer_ends_with_stop_where_its_constraint_is_complete) {
 
 TEST(scheduler, what_a_constraint_forces_is_guessed_before_all_else) {
     struct Silent final : Drafter {
-        bool begin(const Newcomer& who) override { return who.how != Speculation::off; }
+        Speculation begin(const Newcomer& who) override { return who.how; }
         void read(SeqId, std::span<const TokenId>) override {}
         Guess guess(SeqId, std::span<const TokenId>, std::span<TokenId>) override { return {}; }
         void end(SeqId, std::span<const TokenId>) override {}

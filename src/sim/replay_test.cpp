@@ -35,7 +35,7 @@ class Recorded : public testing::TestWithParam<std::string> {
         room.running = 4;
         room.queue = 3;
         const Machine machine = *machine_of(policy, room, built_in_fit(), 500 * kNanosPerMilli);
-        auto tape = runtime::Tape::open(path_, machine.house, {policy, most_bytes, {1, 2}});
+        auto tape = runtime::Tape::open(path_, machine.house, {.policy = policy, .most_bytes = most_bytes, .key = {1, 2}});
         ASSERT_TRUE(tape) << tape.error().message;
         Simulation run(machine, workload_, tape->get());
         run.run([&](const Fate& fate, const std::vector<Nanos>& gaps) {
@@ -106,7 +106,7 @@ TEST_F(Tapes, models_that_are_measured_and_go_are_in_the_record) {
     room.running = 4;
     const sched::House house = machine_of("cadence", room, built_in_fit(), 500 * kNanosPerMilli)->house;
     {
-        auto tape = runtime::Tape::open(path_, house, {"cadence", uint64_t{1} << 30, {1, 2}});
+        auto tape = runtime::Tape::open(path_, house, {.policy = "cadence", .key = {1, 2}});
         ASSERT_TRUE(tape);
         sched::Scheduler scheduler(house, *policy_named("cadence"));
         runtime::Inbox inbox(scheduler.house(), 10);

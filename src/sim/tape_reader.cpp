@@ -215,7 +215,7 @@ Result<Workload> workload_of_tape(const std::string& path) {
     if (!reader) return std::move(reader).error();
     Workload out;
     out.house = reader->house();
-    out.house.draft.reset();  // nobody guesses: what would come is not known
+    out.house->draft.reset();  // nobody guesses: what would come is not known
     std::map<SeqId, size_t> rows;
     while (true) {
         auto turn = reader->next();
