@@ -19,6 +19,12 @@ const ModelFacts* House::find(ModelId model) const noexcept {
     return found == models.end() ? nullptr : &*found;
 }
 
+uint64_t promised_bytes(const House& house, const ModelFacts& model, uint32_t prompt, uint32_t max_new_tokens,
+                        uint32_t known) noexcept {
+    const uint32_t soon = std::min(tokens_computed_max(prompt, max_new_tokens), known + kPageTokens);
+    return kv::most_bytes(model, soon, house.limits.max_rows);
+}
+
 uint32_t longest_sequence(const House& house, const ModelFacts& model) noexcept {
     return kv::largest_fit(model, house.limits.max_rows, house.page_bytes);
 }

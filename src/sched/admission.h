@@ -28,6 +28,11 @@ constexpr uint32_t tokens_computed_max(uint32_t prompt, uint32_t max_new_tokens)
     return prompt + (max_new_tokens == 0 ? 0 : max_new_tokens - 1);
 }
 
+/// Bytes of pages that a sequence holds when all that is known of it is computed, and a page of headroom: so that one
+/// who starts is not preempted at once.
+uint64_t promised_bytes(const House& house, const ModelFacts& model, uint32_t prompt, uint32_t max_new_tokens,
+                        uint32_t known) noexcept;
+
 /// The most tokens, at most the model's context, that one sequence can have computed when it has all pages
 /// to itself: what could_run() measures against. 0 if not even one page of each group fits.
 uint32_t longest_sequence(const House& house, const ModelFacts& model) noexcept;

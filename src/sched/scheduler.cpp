@@ -231,12 +231,9 @@ bool Scheduler::background_gives_way(const Sequence& asker, uint64_t& promised, 
     return true;
 }
 
-/// What it will hold when all that is known is computed, and a page of headroom: so that one who starts
-/// is not preempted at once.
 uint64_t Scheduler::promised_bytes(const Sequence& sequence) const {
-    const uint32_t longest = tokens_computed_max(sequence.prompt, sequence.request.max_new_tokens);
-    const uint32_t soon = std::min(longest, sequence.known_count() + kPageTokens);
-    return kv::most_bytes(*house_.find(sequence.request.model), soon, house_.limits.max_rows);
+    return sched::promised_bytes(house_, *house_.find(sequence.request.model), sequence.prompt,
+                                 sequence.request.max_new_tokens, sequence.known_count());
 }
 
 /// Pages for the tokens whose keys and values came along: it begins behind them. Where there is no room for all of

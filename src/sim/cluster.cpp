@@ -1,166 +1,13 @@
 #include "sim/cluster.h"
 
 #include <algorithm>
-#include <optional>
 #include <tuple>
-#include <unordered_set>
 
 #include "base/check.h"
-#include "base/random.h"
-#include "kv/page_needs.h"
+#include "sim/cluster_parts.h"
 #include "sim/report.h"
 
 namespace cadans::sim {
-namespace {
-
-/// Requests whose pages a decode worker has and that had no row there yet: with so many it takes in no more, so that a
-/// place never waits for the link and pages wait where there is room for them. Source: the bridge queue of DistServe.
-constexpr uint32_t kPulledAhead = 2;
-
-/// Names for the beginnings of a prompt, shortest first, each `tokens` longer than the one before: equal names, equal
-/// beginnings. None for a prompt like no other.
-struct Beginnings {
-    uint32_t tokens = 0;
-    std::vector<uint64_t> names;
-
-    static Beginnings of(const Workload& workload, uint32_t row) {
-        const Arrival& one = workload.arrivals[row];
-        Beginnings out;
-        uint64_t name = mix64(one.scope);
-        const auto add = [&](uint64_t part) { out.names.push_back(name = mix64(name ^ mix64(part))); };
-        out.tokens = one.tokens.empty() ? workload.block_tokens : kPageTokens;
-        if (one.tokens.empty()) {
-            for (const uint64_t block : one.blocks) add(block);
-            return out;
-        }
-        for (size_t p = 0; p + kPageTokens <= one.tokens.size(); p += kPageTokens) {
-            uint64_t page = 0;
-            for (size_t i = p; i < p + kPageTokens; i++) page = mix64(page ^ index(one.tokens[i]));
-            add(page);
-        }
-        return out;
-    }
-};
-
-}  // namespace
-
-/// One request inside: what the doors of the workers would hold for it.
-struct Cluster::Flight {
-    Flight(uint32_t row_, const Arrival& asked, Nanos accepted)
-        : row(row_), prompt(asked.prompt), output(asked.output), record(RequestId{row_}, accepted) {}
-
-    SeqId seq() const noexcept { return SeqId{uint64_t{row} + 1}; }
-
-    uint32_t row, prompt, output;
-    metrics::RequestRecord record;
-    runtime::Place place;
-    Worker* at = nullptr;  ///< whose scheduler knows it, or knew it last
-    bool listed = false;   ///< with Worker::started of `at`
-    Nanos joined = 0;      ///< when `at` was sent it
-    uint32_t written = 0;  ///< tokens of the answer
-
-    // Where its pages move:
-    Worker* to = nullptr;       ///< the decode worker; null: none has had room yet
-    Nanos chosen = 0;           ///< when there was one
-    uint32_t filled = 0;        ///< tokens of the prompt whose pages are full,
-    uint32_t given = 0;         ///< and on their way
-    Nanos last_here = 0;        ///< when the last of these has crossed
-    std::optional<Nanos> read;  ///< when the prompt was
-    TokenId first{};            ///< token of the answer
-};
-
-struct Cluster::Worker {
-    Worker(const Member& member, uint32_t number_, uint32_t places, const ClusterSpec& spec, const Nanos& now)
-        : number(number_),
-          role(member.role),
-          cost(member.machine.cost),
-          scheduler(member.machine.house, member.machine.policy),
-          inbox(scheduler.house(), places),
-          fanout({}),
-          executor(member.machine.cost, now, member.machine.between, member.machine.unsteady),
-          loop(inbox, scheduler, executor, fanout),
-          link(spec.link, spec.kv) {}
-
-    /// Its loop has something to do, and no step keeps it from that.
-    bool is_due(Nanos now) const noexcept { return woken && (!executor.busy() || executor.end() <= now); }
-
-    const ModelFacts& model() const noexcept { return scheduler.house().models.front(); }
-    const sched::SchedulerLimits& limits() const noexcept { return scheduler.house().limits; }
-
-    /// Whether a request of that size could ever run here.
-    bool fits(uint32_t prompt, uint32_t output) const noexcept {
-        return uint64_t{prompt} + output <= model().context_tokens &&
-               sched::tokens_computed_max(prompt, output) <= sched::longest_sequence(scheduler.house(), model());
-    }
-
-    uint64_t bytes_of(uint32_t tokens) const noexcept { return kv::most_bytes(model(), tokens, limits().max_rows); }
-
-    /// What a flight will soon hold here: the scheduler's own promise to those it lets start.
-    uint64_t promised_to(const Flight& one) const noexcept {
-        const uint32_t longest = sched::tokens_computed_max(one.prompt, one.output);
-        return bytes_of(std::min(longest, one.prompt + one.written + kPageTokens));
-    }
-
-    bool has_room_to_write(const Flight& asker) const noexcept {
-        if (!fits(asker.prompt, asker.output)) return false;
-        uint64_t promised = promised_to(asker);
-        uint32_t ahead = 0;
-        for (const Flight* one : taken) {
-            promised += promised_to(*one);
-            ahead += one->read.has_value() && one->written < 2;
-        }
-        return taken.empty() || (promised <= scheduler.house().page_bytes && ahead < kPulledAhead);
-    }
-
-    /// Prompts whose pages are still here count, besides those that are still to be read.
-    bool has_room_to_read(const Flight& asker) const noexcept {
-        if (!fits(asker.prompt, 1)) return false;
-        return held == 0 || held + bytes_of(asker.prompt) <= scheduler.house().page_bytes;
-    }
-
-    /// A step in which all that were taken and this one write.
-    Micros word_with(const Flight& asker) const noexcept {
-        StepShape shape;
-        for (const Flight* one : taken) cost.add(shape, one->prompt + one->written, 1, 1);
-        cost.add(shape, asker.prompt, 1, 1);
-        return cost.predict(shape);
-    }
-
-    /// Tokens of a prompt that the front believes to be here.
-    uint32_t knows(const Beginnings& prompt) const {
-        if (!scheduler.house().prefix_cache) return 0;
-        uint32_t parts = 0;
-        while (parts < prompt.names.size() && seen.contains(prompt.names[parts])) parts++;
-        return parts * prompt.tokens;
-    }
-
-    const uint32_t number;
-    const Role role;
-    const StepCost cost;
-    sched::Scheduler scheduler;
-    runtime::Inbox inbox;
-    runtime::Fanout fanout;
-    ModelledExecutor executor;
-    runtime::Loop loop;
-    std::vector<Flight*> started;  ///< those that have had a row here, or came with pages, and live
-    Event step;                    ///< the newest step_begin
-    Nanos next_wakeup = sched::kNever;
-    bool woken = false;  ///< something happened that its loop has not seen
-    uint64_t steps = 0;
-    Nanos busy = 0;
-
-    // What the front keeps of it.
-    Outlook outlook;
-    bool outlook_old = true;
-    Nanos unheard = 0;  ///< predicted time to read what was sent and its scheduler has not heard
-    std::unordered_set<uint64_t> seen;
-
-    // Where pages move.
-    uint64_t held = 0;           ///< bytes of prompts that were sent here and are not pulled
-    std::vector<Flight*> taken;  ///< whose pages come or came here, and that live
-    Link link;
-};
-
 Cluster::Cluster(const ClusterSpec& spec, const Workload& workload)
     : workload_(workload),
       split_(!spec.members.empty() && spec.members.front().role != Role::shared),
@@ -187,9 +34,7 @@ void Cluster::run(const OnEnd& on_end) {
         heap_.push(workload_.arrivals[row].at, What::arrival, row);
 
     while (!heap_.empty() && !stopped_) {
-        now_ = heap_.top().at;
-        while (!heap_.empty() && heap_.top().at == now_) {
-            const Happening one = heap_.pop();
+        heap_.hear_next(now_, [this](const Happening& one) {
             if (one.what == What::arrival) {
                 arrive(static_cast<uint32_t>(one.who));
             } else if (one.what == What::pulled) {
@@ -197,7 +42,7 @@ void Cluster::run(const OnEnd& on_end) {
             } else {
                 workers_[one.who]->woken = true;
             }
-        }
+        });
         // A turn may make room for one who waits at another worker, which then has its turn at the same instant.
         for (bool again = true; again;) {
             again = false;
@@ -385,82 +230,6 @@ void Cluster::tell(Worker& worker, Flight& flight, const Event& event) {
 void Cluster::end(Flight& flight, metrics::Outcome outcome) {
     const Fate fate = fate_of(flight.row, flight.record, outcome, now_);
     if (!on_end_(fate, flight.record.flush_gaps())) stopped_ = true;
-}
-
-/// A step has filled pages of a prompt: they are pulled, or wait for somebody to pull them.
-void Cluster::filled(Flight& flight, const Event& event) {
-    if (flight.filled == 0) {
-        bridge_.push_back(&flight);
-        serve_bridge();
-        if (flight.to != nullptr) flight.chosen = event.begin;  // what is told at a step's end was so while it ran
-    }
-    flight.filled = std::max(flight.filled, event.position);
-    pull(flight, event.begin, event.time);
-}
-
-/// All that is full and not on its way yet, of a step of that time.
-void Cluster::pull(Flight& flight, Nanos begin, Nanos end) {
-    if (flight.to == nullptr || flight.given == flight.filled) return;
-    flight.last_here = flight.to->link.pull(flight.filled - flight.given, begin, end, flight.chosen);
-    flight.given = flight.filled;
-}
-
-/// Finds decode workers, in the order in which prompts had their first rows.
-void Cluster::serve_bridge() {
-    while (!bridge_.empty()) {
-        Flight& flight = *bridge_.front();
-        flight.to = writer_for(flight);
-        if (flight.to == nullptr) return;
-        bridge_.pop_front();
-        flight.chosen = now_;
-        flight.to->taken.push_back(&flight);
-        pull(flight, now_, now_);
-        if (flight.read) heap_.push(flight.last_here, What::pulled, index(flight.seq()));
-    }
-}
-
-Cluster::Worker* Cluster::writer_for(const Flight& flight) const {
-    Worker* best = nullptr;
-    for (Worker* worker : writers_) {
-        if (!worker->has_room_to_write(flight)) continue;
-        if (best == nullptr || worker->word_with(flight) < best->word_with(flight)) best = worker;
-    }
-    return best;
-}
-
-/// The prompt's worker is done: the sequence goes on elsewhere, and its record does not see the seam.
-void Cluster::has_read(Worker& worker, Flight& flight, const Event& event) {
-    check(flight.filled == flight.prompt && flight.written == 1, "a prompt that is read has brought a token");
-    std::erase(worker.started, &flight);
-    flight.listed = false;
-    flight.read = event.time;
-    flight.place = {};
-    if (flight.to != nullptr) heap_.push(std::max(flight.last_here, now_), What::pulled, index(flight.seq()));
-}
-
-/// All pages are here: the decode worker goes on, and the prefill worker lets go of them.
-void Cluster::pulled(Flight& flight) {
-    Worker& from = *flight.at;
-    Worker& to = *flight.to;
-    const Nanos asked = std::clamp(flight.chosen, *flight.read, now_);
-    crossings_.moved++;
-    crossings_.tokens += flight.prompt;
-    crossings_.held += asked - *flight.read;
-    crossings_.exposed += now_ - asked;
-    flight.record.waited_for_transfer({*flight.read, now_});
-    from.held -= from.bytes_of(flight.prompt);
-
-    SequenceRequest request = request_of(workload_, flight.row, flight.seq());
-    request.prompt.push_back(flight.first);
-    request.max_new_tokens = flight.output - 1;
-    request.cache_prompt = false;  // nobody looks for prompts here
-    check(to.scheduler.admit(std::move(request), now_, flight.prompt).has_value(), "who fits is taken");
-    flight.at = &to;
-    flight.joined = now_;
-    flight.listed = true;
-    to.started.push_back(&flight);
-    to.woken = true;
-    serve_line();
 }
 
 std::vector<MemberFigures> Cluster::figures() const {

@@ -45,6 +45,14 @@ class EventHeap {
         return first;
     }
 
+    /// Sets the clock to the earliest instant, which there must be, and hands over all that happens then, in order;
+    /// what is put in for it meanwhile included.
+    template <class Hear>
+    void hear_next(Nanos& clock, Hear&& hear) {
+        clock = top().at;
+        while (!empty() && top().at == clock) hear(pop());
+    }
+
     bool empty() const noexcept { return heap_.empty(); }
     size_t size() const noexcept { return heap_.size(); }
 

@@ -81,6 +81,18 @@ Result<ClusterSpec> cluster_of(const Placement& placement, std::span<const Box> 
     return spec;
 }
 
+namespace {
+
+/// With a queue for everybody of the load.
+ClusterSpec roomy_cluster(const Placement& placement, std::span<const Box> boxes, const Terms& terms,
+                          const Workload& load) {
+    auto spec = cluster_of(placement, boxes, terms, static_cast<uint32_t>(load.arrivals.size()));
+    check(spec.has_value(), "a search is for a policy that there is");
+    return *std::move(spec);
+}
+
+}  // namespace
+
 PlacementSearch::PlacementSearch(std::span<const Box> boxes, const Terms& terms, const Workload& workload)
     : boxes_(boxes), terms_(terms), workload_(workload), first_rate_(first_guess(workload, terms.cost)) {}
 
@@ -89,9 +101,7 @@ bool PlacementSearch::keeps_at(const Placement& placement, double rate, double s
     terms.promise = scaled(terms_.promise, scale);
     Workload load = workload_;
     load.scale_to(rate, terms.seed);
-    const auto spec = cluster_of(placement, boxes_, terms, static_cast<uint32_t>(load.arrivals.size()));
-    check(spec.has_value(), "a search is for a policy that there is");
-    Cluster cluster(*spec, load);
+    Cluster cluster(roomy_cluster(placement, boxes_, terms, load), load);
     return keeps([&](const Simulation::OnEnd& on_end) { cluster.run(on_end); }, load, terms.cost, terms.promise,
                  Rule::distserve);
 }
@@ -110,9 +120,7 @@ std::optional<double> PlacementSearch::tightest(const Placement& placement, doub
 Service PlacementSearch::serve(const Placement& placement, double rate) const {
     Workload load = workload_;
     load.scale_to(rate, terms_.seed);
-    const auto spec = cluster_of(placement, boxes_, terms_, static_cast<uint32_t>(load.arrivals.size()));
-    check(spec.has_value(), "a search is for a policy that there is");
-    Cluster cluster(*spec, load);
+    Cluster cluster(roomy_cluster(placement, boxes_, terms_, load), load);
     Reporter reporter(load, terms_.cost, terms_.promise);
     std::vector<Nanos> ttfts, per_tokens;
     uint64_t kept = 0;

@@ -65,12 +65,10 @@ void Simulation::run(const OnEnd& on_end) {
         heap_.push(workload_.arrivals[row].at, What::arrival, row);
 
     while (!heap_.empty() && !stopped_) {
-        now_ = heap_.top().at;
         // Whoever comes at the same instant is heard in the same turn, as the inbox would have it.
-        while (!heap_.empty() && heap_.top().at == now_) {
-            const Happening one = heap_.pop();
+        heap_.hear_next(now_, [this](const Happening& one) {
             if (one.what == What::arrival) arrive(static_cast<uint32_t>(one.who));
-        }
+        });
         if (!executor_.busy() || executor_.end() <= now_) turn();
     }
     check(stopped_ || scheduler_.idle(), "a simulation ends when everybody has ended");
