@@ -15,7 +15,7 @@ using ConstraintState = uint32_t;
 ///
 /// Errors: where one gets no memory it throws std::bad_alloc, and that answer fails; the object stays good for others.
 ///
-/// Thread rule: start() from any thread; all else on whichever thread carries out the step, one at a time.
+/// Thread rule: start() from any thread; all else on whichever thread plans or carries out the step, one at a time.
 /// Cost: a known state takes a few passes over the bits; a new one may allocate.
 class Constraint {
   public:
